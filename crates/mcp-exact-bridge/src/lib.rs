@@ -156,7 +156,7 @@ pub use around::search::ToolSearch;
 pub use clients::bridge::Bridge;
 pub use clients::first_client::FirstClient;
 pub use clients::update::{ServerUpdate, Update};
-pub use mcp_exact_session::{LossPolicy, Offer, Seal};
+pub use mcp_exact_session::{LossPolicy, Offer, OpenFailure, Seal};
 pub use mcp_exact_tool_schema::{Catalogue, CatalogueError, Difference, Shape, ToolEntry};
 pub use route::backends::remembered_bytes;
 pub use servers::upstream::{Connected, Prepared, SharedUpstream, Upstream};

@@ -33,6 +33,7 @@ mod pages;
 mod render;
 mod resealing;
 mod revocations;
+mod revoking;
 mod server;
 mod tokens;
 mod visits;
@@ -53,9 +54,11 @@ use tokio::sync::watch;
 
 use self::callers::CallerTokens;
 use self::pages::ConsentPages;
-pub use self::resealing::ResealCounts;
+pub use self::resealing::{DamagedValue, ResealCounts};
 use self::revocations::Revocations;
-pub use self::revocations::{RevocationOutcome, RevokedAccount, revoke};
+pub use self::revoking::{
+    Revocation, RevocationFailure, RevocationOutcome, RevokedAccount, revoke,
+};
 use self::server::UserServer;
 pub use self::server::{UserGrant, UserUpstream};
 use self::tokens::UserTokens;

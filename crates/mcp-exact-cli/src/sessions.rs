@@ -3,14 +3,15 @@
 //!
 //! The commands access the data of `mcp-exact-redis` directly, without connecting to a server.
 
+#[cfg(all(feature = "bridge", feature = "oauth"))]
+mod accounts;
+
 use std::io::{self, Stdout};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-#[cfg(all(feature = "bridge", feature = "oauth"))]
-use mcp_exact_bridge::users::{RevocationOutcome, RevokedAccount};
 use mcp_exact_redis::{RedisOptions, RedisSessions, SessionEntry, SessionStats};
 use serde_json::json;
 
@@ -43,10 +44,10 @@ enum Command {
     Stats(Stats),
     /// Forget the tokens of a user at servers with `auth = "user"`, and end the connections that use them, on all processes.
     #[cfg(all(feature = "bridge", feature = "oauth"))]
-    Revoke(Revoke),
+    Revoke(accounts::Revoke),
     /// Encrypt the stored tokens of users with the first of `seal-keys`, so that the others can be removed.
     #[cfg(all(feature = "bridge", feature = "oauth"))]
-    Reseal(Reseal),
+    Reseal(accounts::Reseal),
 }
 
 /// Options for the connection to the Redis that the servers share.
@@ -105,64 +106,6 @@ struct Stats {
     json: bool,
 }
 
-#[cfg(all(feature = "bridge", feature = "oauth"))]
-#[derive(Args)]
-#[command(after_help = "\
-The user is asked again for the accounts. Exchanged tokens in the memory of the gateways are forgotten, and connections of the user end, \
-also if no tokens were stored. With `--config`, the authorization servers of the accounts are told to revoke the tokens (RFC 7009); \
-without it, the tokens are valid there until they expire. The token of the user for the gateway itself stays valid.
-
-Exit code: 0 the stored tokens are removed and, with `--config`, revoked at each authorization server; 1 no tokens were stored, or an \
-authorization server has not revoked them; 2 wrong usage, or the store cannot be reached.")]
-struct Revoke {
-    #[command(flatten)]
-    connection: ConnectionArguments,
-    /// The configuration file of the gateway, which names the store and the authorization servers.
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = ["redis", "prefix", "sentinel_master", "sentinel", "root_certificates"]
-    )]
-    config: Option<PathBuf>,
-    /// Directory in which a single gateway keeps its sessions, if it does not use Redis.
-    #[cfg(unix)]
-    #[arg(
-        long,
-        value_name = "DIR",
-        conflicts_with_all = ["config", "redis", "prefix", "sentinel_master", "sentinel", "root_certificates"]
-    )]
-    directory: Option<PathBuf>,
-    /// Principal whose tokens are forgotten, as the audit log names it.
-    #[arg(long, value_name = "NAME")]
-    principal: String,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-}
-
-#[cfg(all(feature = "bridge", feature = "oauth"))]
-#[derive(Args)]
-#[command(after_help = "\
-To change the key:
-1. Write the new key at the end of `seal-keys`, and restart all gateways, so that each can read it.
-2. Write it first, before the old one, and restart them again.
-3. Run this command, which can run beside them.
-4. If it ends with 0, remove the old key ten minutes later, when the visits of pages that began before are over.
-
-Exit code: 0 done; 1 some tokens can be read with none of the keys, or are of an earlier version and have to be used once before; 2 wrong \
-usage, the store cannot be reached, or some values could not be written.")]
-struct Reseal {
-    /// The configuration file of the gateway, which names the store and the keys.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-    /// Remove first what none of the keys opens, after a key was lost: the users are asked again.
-    #[arg(long)]
-    remove_unreadable: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-}
-
 /// Runs a subcommand.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
@@ -171,9 +114,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Command::End(arguments) => end(arguments).await,
             Command::Stats(arguments) => stats(arguments).await,
             #[cfg(all(feature = "bridge", feature = "oauth"))]
-            Command::Revoke(arguments) => revoke(arguments).await,
+            Command::Revoke(arguments) => accounts::revoke(arguments).await,
             #[cfg(all(feature = "bridge", feature = "oauth"))]
-            Command::Reseal(arguments) => reseal(arguments).await,
+            Command::Reseal(arguments) => accounts::reseal(arguments).await,
         }
     })
 }
@@ -290,151 +233,6 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
     } else {
         Outcome::Invalid
     })
-}
-
-/// Encrypts the stored tokens anew.
-#[cfg(all(feature = "bridge", feature = "oauth"))]
-async fn reseal(arguments: &Reseal) -> anyhow::Result<Outcome> {
-    let resealing = crate::bridge::users::reseal(&arguments.config, arguments.remove_unreadable);
-    let (counts, removed) = resealing.await?;
-    let mut out = stdout();
-    if arguments.json {
-        out.json(&json!({
-            "renewed": counts.renewed,
-            "current": counts.current,
-            "unreadable": counts.unreadable,
-            "unlisted": counts.unlisted,
-            "removed": removed,
-        }))?;
-    } else {
-        out.line(&text!(
-            "{} encrypted anew, {} had the first key, {} cannot be read",
-            counts.renewed,
-            counts.current,
-            counts.unreadable
-        ))?;
-        if removed > 0 {
-            out.line(&text!(
-                "{} that none of the keys opens were removed",
-                removed
-            ))?;
-        }
-        if counts.unlisted > 0 {
-            out.line(&text!(
-                "{} of an earlier version are as they were: they can be encrypted anew after a gateway has used them, or are files that \
-                 cannot be read",
-                counts.unlisted
-            ))?;
-        }
-    }
-    Ok(if counts.unreadable == 0 && counts.unlisted == 0 {
-        Outcome::Valid
-    } else {
-        Outcome::Invalid
-    })
-}
-
-/// Forgets the tokens of a principal.
-#[cfg(all(feature = "bridge", feature = "oauth"))]
-async fn revoke(arguments: &Revoke) -> anyhow::Result<Outcome> {
-    let (is_known, accounts) = match &arguments.config {
-        Some(path) => {
-            let revoking = crate::bridge::users::revoke(path, &arguments.principal);
-            let accounts = revoking.await?;
-            (!accounts.is_empty(), accounts)
-        }
-        None => (arguments.revoke().await?, Vec::new()),
-    };
-    let mut out = stdout();
-    if arguments.json {
-        let mut line = json!({ "revoked": is_known, "connectionsEnded": true });
-        if arguments.config.is_some() {
-            line["accounts"] = accounts.iter().map(account_json).collect();
-        }
-        out.json(&line)?;
-    } else {
-        let words = if is_known {
-            "revoked"
-        } else {
-            "no tokens were stored; exchanged tokens are forgotten, and connections end"
-        };
-        out.line(&text!("{}", words))?;
-        for account in &accounts {
-            out.line(&account_line(account))?;
-        }
-    }
-    let is_revoked = |account: &RevokedAccount| account.outcome == RevocationOutcome::Revoked;
-    Ok(if is_known && accounts.iter().all(is_revoked) {
-        Outcome::Valid
-    } else {
-        Outcome::Invalid
-    })
-}
-
-/// Returns what an authorization server was told, as JSON.
-#[cfg(all(feature = "bridge", feature = "oauth"))]
-fn account_json(account: &RevokedAccount) -> serde_json::Value {
-    let (outcome, reason) = match &account.outcome {
-        RevocationOutcome::Revoked => ("revoked", None),
-        RevocationOutcome::NoEndpoint => ("no-endpoint", None),
-        RevocationOutcome::Failed(reason) => ("failed", Some(reason)),
-        _ => ("unknown", None),
-    };
-    let mut line = json!({
-        "server": account.server,
-        "issuer": account.issuer,
-        "outcome": outcome,
-    });
-    if let Some(reason) = reason {
-        line["reason"] = json!(reason);
-    }
-    line
-}
-
-/// Returns what an authorization server was told, as a line of text.
-#[cfg(all(feature = "bridge", feature = "oauth"))]
-fn account_line(account: &RevokedAccount) -> Text {
-    let (server, issuer) = (Untrusted(&account.server), Untrusted(&account.issuer));
-    match &account.outcome {
-        RevocationOutcome::Failed(reason) if account.server.is_empty() => {
-            text!("not revoked: {}", Untrusted(reason))
-        }
-        RevocationOutcome::Revoked => text!("{}: revoked at {}", server, issuer),
-        RevocationOutcome::NoEndpoint => text!(
-            "{}: {} has no revocation endpoint; the tokens are valid there until they expire",
-            server,
-            issuer
-        ),
-        RevocationOutcome::Failed(reason) => text!(
-            "{}: not revoked at {}: {}",
-            server,
-            issuer,
-            Untrusted(reason)
-        ),
-        _ => text!("{}: unknown at {}", server, issuer),
-    }
-}
-
-#[cfg(all(feature = "bridge", feature = "oauth"))]
-impl Revoke {
-    /// Removes the tokens from their store; returns false if there are none.
-    async fn revoke(&self) -> anyhow::Result<bool> {
-        let principal = &self.principal;
-        #[cfg(unix)]
-        if let Some(directory) = &self.directory {
-            if !directory.is_dir() {
-                bail!("{} is not a directory", directory.display());
-            }
-            let folder = directory.join(crate::bridge::users::TOKENS_FOLDER);
-            let store = mcp_exact::auth::client::FileStore::new(folder);
-            let revoked = mcp_exact_bridge::users::revoke(&store, principal).await;
-            return revoked.map_err(anyhow::Error::msg);
-        }
-        let store = mcp_exact_redis::RedisTokenStore::open(&self.connection.options()?)?;
-        let revoked = mcp_exact_bridge::users::revoke(&store, principal).await;
-        store.end().await;
-        revoked.map_err(anyhow::Error::msg)
-    }
 }
 
 /// Prints the numbers of sessions, streams and processes, as text or JSON.

@@ -229,7 +229,7 @@ pub use meta::is_key as is_meta_key;
 pub use outcome::{Outcome, RawResult, SendOutcome};
 pub use refusal::Refusal;
 pub use rules::results::is_extension_result;
-pub use seal::Seal;
+pub use seal::{OpenFailure, Seal};
 pub use server::{
     ClientNotification, DividedFrame, FrameContext, IncomingRequest, Reply, Scope, ServerEndpoint,
     ServerEvent,

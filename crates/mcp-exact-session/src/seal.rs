@@ -25,6 +25,46 @@ pub trait Seal: fmt::Debug + Send + Sync {
     fn is_current(&self, sealed: &str, context: &[u8]) -> bool {
         self.open(sealed, context).is_some()
     }
+
+    /// Returns why [`open`](Self::open) does not open a string, for programs that keep sealed values and have to say what helps. By
+    /// default, this is [`OpenFailure::OtherKey`].
+    fn open_failure(&self, _sealed: &str) -> OpenFailure {
+        OpenFailure::OtherKey
+    }
+}
+
+/// Reason why a sealed string cannot be opened; [`Seal::open_failure`] returns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OpenFailure {
+    /// The string does not have the form of sealed strings.
+    NotSealed,
+    /// The string is shorter than any sealed string.
+    TooShort,
+    /// One of the keys has sealed the string, which was changed or cut off afterwards, or was sealed in another context.
+    Changed,
+    /// None of the keys has sealed the string, as far as its form shows.
+    OtherKey,
+}
+
+impl OpenFailure {
+    /// Returns true if no key helps: the string is damaged, or belongs to another context.
+    pub fn is_damage(self) -> bool {
+        self != Self::OtherKey
+    }
+}
+
+impl fmt::Display for OpenFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotSealed => "it does not have the form of encrypted values",
+            Self::TooShort => "it is cut off",
+            Self::Changed => {
+                "it was changed or cut off after one of the keys had encrypted it, or belongs to another record"
+            }
+            Self::OtherKey => "none of the keys opens it",
+        })
+    }
 }
 
 /// Content of a sealed string.

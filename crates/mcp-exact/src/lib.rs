@@ -212,8 +212,8 @@ pub use ok::Ok;
 pub use protocol::CachedNegotiation;
 pub use protocol::{
     CacheHint, Encode, Home, JsonObject, Level, Lifecycle, Limits, MessageBudget, NegotiationError,
-    PeerError, Principal, Progress, RawJson, Repair, RepairRule, Revision, Seal, SendError,
-    ServerSettings, Tolerance, TraceContext, TypedRequest, revisions,
+    OpenFailure, PeerError, Principal, Progress, RawJson, Repair, RepairRule, Revision, Seal,
+    SendError, ServerSettings, Tolerance, TraceContext, TypedRequest, revisions,
 };
 pub use repairs::RepairedMessage;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};

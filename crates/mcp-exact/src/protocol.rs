@@ -22,8 +22,8 @@ pub(crate) use session::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 pub(crate) use session::http::{MirroredParam, mirrored_params};
 pub use session::{
     CacheHint, Identity, Json, JsonObject, Level, Lifecycle, Limits, MessageBudget,
-    NegotiationError, Outcome, PeerError, Principal, Progress, Repair, RepairRule, Revision, Seal,
-    SendError, ServerSettings, Tolerance, TraceContext, revisions,
+    NegotiationError, OpenFailure, Outcome, PeerError, Principal, Progress, Repair, RepairRule,
+    Revision, Seal, SendError, ServerSettings, Tolerance, TraceContext, revisions,
 };
 pub(crate) use session::{
     Change, ErrorObject, InputRequest, InputResponses, ListCursors, Offer, RequestKey,

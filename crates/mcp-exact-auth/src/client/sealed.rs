@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_session::Seal;
+use mcp_exact_session::{OpenFailure, Seal};
 
 use super::store::{StoreFuture, StoreLock, TokenStore};
 use crate::secret::Secret;
@@ -40,8 +40,9 @@ impl SealedStore {
             let Some(stored) = self.store.read(key).await? else {
                 return Ok(Resealed::Absent);
             };
-            let Some(value) = self.open(key, &stored) else {
-                return Ok(Resealed::Unreadable);
+            let value = match self.open(key, &stored) {
+                Ok(value) => value,
+                Err(failure) => return Ok(Resealed::Unreadable(failure)),
             };
             if self.seal.is_current(stored.expose(), &context(key)) {
                 return Ok(Resealed::Current);
@@ -61,7 +62,7 @@ impl SealedStore {
     /// Returns the error of the store.
     pub async fn read_opened(&self, key: &str) -> Result<Option<Secret>, String> {
         let stored = self.store.read(key).await?;
-        Ok(stored.and_then(|stored| self.open(key, &stored)))
+        Ok(stored.and_then(|stored| self.open(key, &stored).ok()))
     }
 
     /// Removes a value, also one that no key opens, and returns it.
@@ -76,7 +77,7 @@ impl SealedStore {
                 return Ok(taken);
             };
             let opened = self.open(key, &stored);
-            taken = opened.map_or(Taken::Unreadable, Taken::Value);
+            taken = opened.map_or_else(Taken::Unreadable, Taken::Value);
             if self.store.replace(key, Some(&stored), None).await? {
                 return Ok(taken);
             }
@@ -84,13 +85,13 @@ impl SealedStore {
         Err(changed_again(key))
     }
 
-    /// Removes a value if no key opens it. Returns true if it was removed.
+    /// Removes a value if no key opens it, also a damaged one. Returns true if it was removed.
     ///
     /// # Errors
     /// Returns the error of the store.
     pub async fn remove_unreadable(&self, key: &str) -> Result<bool, String> {
         match self.store.read(key).await? {
-            Some(stored) if self.open(key, &stored).is_none() => {
+            Some(stored) if self.open(key, &stored).is_err() => {
                 self.store.replace(key, Some(&stored), None).await
             }
             _ => Ok(false),
@@ -102,18 +103,16 @@ impl SealedStore {
         let Some(stored) = stored else {
             return Ok(None);
         };
-        let opened = self.open(key, stored);
-        opened.map(Some).ok_or_else(|| {
-            format!(
-                "none of the keys opens the stored value of {key:?}: add the key that it was encrypted with, or remove the value"
-            )
-        })
+        self.open(key, stored)
+            .map(Some)
+            .map_err(|failure| describe_failure(key, failure))
     }
 
     /// Decrypts the value of a key.
-    fn open(&self, key: &str, sealed: &Secret) -> Option<Secret> {
+    fn open(&self, key: &str, sealed: &Secret) -> Result<Secret, OpenFailure> {
         let opened = self.seal.open(sealed.expose(), &context(key));
-        opened.map(Secret::new)
+        let opened = opened.map(Secret::new);
+        opened.ok_or_else(|| self.seal.open_failure(sealed.expose()))
     }
 
     /// Encrypts a value for its key.
@@ -139,8 +138,8 @@ pub enum Resealed {
     Current,
     /// The value is sealed with the current key now.
     Renewed,
-    /// No key opens the value.
-    Unreadable,
+    /// No key opens the value, for this reason.
+    Unreadable(OpenFailure),
     /// There is no value.
     Absent,
 }
@@ -150,10 +149,21 @@ pub enum Resealed {
 pub enum Taken {
     /// This value.
     Value(Secret),
-    /// A value that no key opens.
-    Unreadable,
+    /// A value that no key opens, for this reason.
+    Unreadable(OpenFailure),
     /// Nothing: there was no value.
     Absent,
+}
+
+/// Returns the error for a value that no key opens, with what helps.
+fn describe_failure(key: &str, failure: OpenFailure) -> String {
+    if failure.is_damage() {
+        format!("the stored value of {key:?} is damaged: {failure}; no key helps, remove the value")
+    } else {
+        format!(
+            "none of the keys opens the stored value of {key:?}: add the key that it was encrypted with, or remove the value"
+        )
+    }
 }
 
 /// Returns the error for a value that others change faster than it can be written.

@@ -21,6 +21,7 @@ use mcp_exact_transport::http::server::{PageFuture, Pages};
 use serde::{Deserialize, Serialize};
 
 use super::render::{escape, page, redirect, sentence};
+use super::revocations::Consent;
 use super::server::UserServer;
 use super::visits::{VISIT_SECONDS, Visit};
 use super::{Gateway, is_same, random_text, unix_time};
@@ -75,6 +76,8 @@ enum PageError {
     Refused,
     /// What the gateway has of the user was revoked after the user was asked.
     Revoked,
+    /// It is not known whether that is so, and it may be.
+    PerhapsRevoked,
     /// The gateway or an authorization server has a problem, which is in the log: visitors have no setting of the gateway.
     Failed,
 }
@@ -123,6 +126,12 @@ impl PageError {
                 StatusCode::FORBIDDEN,
                 "The account was not connected",
                 "The access of the user was revoked after the program has asked. Call the tool again to be asked again.",
+            ),
+            Self::PerhapsRevoked => sentence(
+                StatusCode::FORBIDDEN,
+                "The account was not connected",
+                "The gateway was changed after the program has asked, and cannot tell whether the access of the user was revoked since. \
+                 Call the tool again to begin again.",
             ),
             Self::Failed => sentence(
                 StatusCode::BAD_GATEWAY,
@@ -327,21 +336,18 @@ impl ConsentPages {
         let granted = grant.finish(pending, query).await?;
         let token = server.user_token(&grant, granted);
         let (tokens, principal) = (&self.0.tokens, &visit.principal);
-        let is_revoked = || self.0.revocations.is_revoked_now(principal, &visit.seen);
         let stored = async {
-            if is_revoked().await? {
-                return Err(PageError::Revoked);
-            }
+            self.check_consent(visit).await?;
             tokens.add(principal, &visit.server, token.clone()).await?;
             // A revocation takes the tokens before and after it is announced: what it has not taken is seen here.
-            if is_revoked().await? {
+            let ended = self.check_consent(visit).await;
+            if is_end_of_consent(&ended) {
                 tokens.give_up(principal, &visit.server, &token).await?;
-                return Err(PageError::Revoked);
             }
-            Ok(())
+            ended
         };
         let stored = stored.await;
-        if matches!(stored, Err(PageError::Revoked)) {
+        if is_end_of_consent(&stored) {
             let outcome = server.tell_revocation(&token).await;
             tracing::info!(
                 server = server.name(),
@@ -350,6 +356,15 @@ impl ConsentPages {
             );
         }
         stored
+    }
+
+    /// Refuses a visit whose user may have been revoked since.
+    async fn check_consent(&self, visit: &Visit) -> Result<(), PageError> {
+        match self.0.consent_to(visit).await? {
+            Consent::Valid => Ok(()),
+            Consent::Revoked => Err(PageError::Revoked),
+            Consent::Unknown => Err(PageError::PerhapsRevoked),
+        }
     }
 
     /// Returns the server of a visit, unless it was removed meanwhile.
@@ -419,6 +434,11 @@ impl ConsentPages {
         }
         Ok(set_cookie(id, &sealed, VISIT_SECONDS))
     }
+}
+
+/// Returns true if the consent of a user ended before the account was connected.
+fn is_end_of_consent(ended: &Result<(), PageError>) -> bool {
+    matches!(ended, Err(PageError::Revoked | PageError::PerhapsRevoked))
 }
 
 /// Returns the value of `Set-Cookie` for a visit ("Consent Cookie Security").

@@ -1,21 +1,35 @@
 //! New encryption of what the gateway has stored, so that an old key can be removed.
 
 use mcp_exact_auth::client::{Resealed, TokenStore as _};
+use mcp_exact_session::OpenFailure;
 
 use super::{Users, revocations, visits};
 
 /// Numbers of stored values by what became of them; [`Users::reseal`] returns it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResealCounts {
     /// Values that are encrypted with the first key now, and were with another one before.
     pub renewed: usize,
     /// Values that were encrypted with the first key already.
     pub current: usize,
-    /// Values that no key opens: errors for their users, until [`Users::remove_unreadable`].
+    /// Values that no key opens, because they were encrypted with another one: errors for their users, until that key is added, or
+    /// [`Users::remove_unreadable`].
     pub unreadable: usize,
+    /// Values that are damaged: errors for their users, until [`Users::remove_unreadable`]. No key helps.
+    pub damaged: Vec<DamagedValue>,
     /// Values of an earlier version whose keys are not known, and that cannot be encrypted anew before they are used once more.
     pub unlisted: usize,
+}
+
+/// Stored value that is damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedValue {
+    /// Key of the value in the store, which names the principal of tokens, or the issuer of a registration.
+    pub key: String,
+    /// What is wrong with the value.
+    pub failure: OpenFailure,
 }
 
 impl Users {
@@ -31,7 +45,10 @@ impl Users {
             match store.reseal(&key).await {
                 Ok(Resealed::Renewed) => counts.renewed += 1,
                 Ok(Resealed::Current) => counts.current += 1,
-                Ok(Resealed::Unreadable) => counts.unreadable += 1,
+                Ok(Resealed::Unreadable(failure)) if failure.is_damage() => {
+                    counts.damaged.push(DamagedValue { key, failure });
+                }
+                Ok(Resealed::Unreadable(_)) => counts.unreadable += 1,
                 Ok(Resealed::Absent) => {}
                 Err(error) => failed.push(error),
             }
@@ -46,8 +63,8 @@ impl Users {
         Ok(counts)
     }
 
-    /// Removes the tokens of users and registrations of clients that no key opens, after a key was lost: their users are asked again, and
-    /// the gateway registers itself again. Returns their number. A process with a key that this one does not have loses them.
+    /// Removes the tokens of users and registrations of clients that no key opens, after a key was lost, or that are damaged: their
+    /// users are asked again, and the gateway registers itself again. Returns their number. A process with a key that this one does not have loses them.
     ///
     /// # Errors
     /// Returns the error of the store. What was removed before stays so.

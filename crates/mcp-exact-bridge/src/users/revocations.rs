@@ -11,12 +11,10 @@ use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::TokenStore;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, OnceCell, watch};
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::server::UserServer;
-use super::tokens::{UserToken, UserTokens};
-use super::{Gateway, Users, random_text, unix_time};
+use super::{Gateway, random_text, unix_time};
 
 /// Key of the record.
 pub(super) const RECORD: &str = "revocations";
@@ -24,8 +22,8 @@ pub(super) const RECORD: &str = "revocations";
 const MAX_LATEST: usize = 1_000;
 /// Interval at which a process reads the record.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time limit for telling one authorization server.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for writing an old record again.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Age in seconds at which a process writes the record again as it is: some stores remove what was not written for half a year, and
 /// a record that is missing is taken as the revocation of all principals.
 const MAX_AGE: u64 = 30 * 24 * 3600;
@@ -34,32 +32,9 @@ const MAX_ATTEMPTS: usize = 20;
 /// Time between two attempts to write an old record again, in seconds.
 const ATTEMPT_INTERVAL: u64 = 3600;
 
-/// What an authorization server was told about an account that was revoked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RevokedAccount {
-    /// Name of the server in the configuration; empty for stored tokens that no key opens.
-    pub server: String,
-    /// Issuer of the tokens; empty as well then.
-    pub issuer: String,
-    /// What became of the tokens there.
-    pub outcome: RevocationOutcome,
-}
-
-/// What became of revoked tokens at their authorization server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RevocationOutcome {
-    /// The authorization server has revoked them (RFC 7009).
-    Revoked,
-    /// Its metadata names no `revocation_endpoint`: they are valid until they expire there.
-    NoEndpoint,
-    /// It was not told, or has refused, for this reason.
-    Failed(String),
-}
-
 /// Revocations so far. The record is not encrypted: whoever revokes need not have the key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Revoked {
+pub(super) struct Revoked {
     /// Random text that tells this record from one that has taken its place after it was lost.
     #[serde(default)]
     epoch: String,
@@ -89,7 +64,7 @@ impl Revoked {
     }
 
     /// Returns what is known by this record.
-    fn seen(&self) -> Seen {
+    pub(super) fn seen(&self) -> Seen {
         Seen {
             epoch: self.epoch.clone(),
             count: self.count,
@@ -123,6 +98,38 @@ impl Revoked {
         let principals = since.as_mut();
         principals.is_none_or(|principals| principals.any(|revoked| revoked == principal))
     }
+
+    /// Returns whether the consent of a principal holds who was asked when the revocations in `seen` were known; `None` if it is not
+    /// known which were.
+    pub(super) fn consent_of(&self, principal: &str, seen: Option<&Seen>) -> Consent {
+        let Some(seen) = seen else {
+            // Any revocation that is known may be a later one.
+            return if self.has_revoked(principal, &Seen::default()) {
+                Consent::Unknown
+            } else {
+                Consent::Valid
+            };
+        };
+        let Some(mut later) = self.since(seen) else {
+            return Consent::Unknown;
+        };
+        if later.any(|revoked| revoked == principal) {
+            Consent::Revoked
+        } else {
+            Consent::Valid
+        }
+    }
+}
+
+/// Whether the consent of a user who was asked earlier holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// The user was not revoked since.
+    Valid,
+    /// The user was revoked after having been asked.
+    Revoked,
+    /// It is not known whether the user was revoked since: an earlier version has asked, or the record of then is lost.
+    Unknown,
 }
 
 /// Revocations that this process knows.
@@ -158,7 +165,7 @@ impl Revocations {
         }
         self.last_attempt.store(now, Ordering::Relaxed);
         // Another process may have written it first.
-        match timeout(SERVER_TIMEOUT, write(&*self.store, before, record)).await {
+        match timeout(WRITE_TIMEOUT, write(&*self.store, before, record)).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
                 tracing::warn!(error, "the record of revocations was not written again");
@@ -177,13 +184,19 @@ impl Revocations {
         self.known.borrow().has_revoked(principal, seen)
     }
 
-    /// Returns true if a principal was revoked after `seen`, as the store knows.
-    pub(super) async fn is_revoked_now(
-        &self,
-        principal: &str,
-        seen: &Seen,
-    ) -> Result<bool, String> {
-        Ok(read(&*self.store).await?.has_revoked(principal, seen))
+    /// Announces the revocation of a principal to all processes.
+    pub(super) async fn announce(&self, principal: &str) -> Result<(), String> {
+        announce(&*self.store, principal).await
+    }
+
+    /// Returns true if this process looks for revocations.
+    pub(super) fn is_watched(&self) -> bool {
+        self.is_watched.initialized()
+    }
+
+    /// Returns the revocations that the store knows.
+    pub(super) async fn in_store(&self) -> Result<Revoked, String> {
+        read(&*self.store).await
     }
 
     /// Completes when a principal is revoked.
@@ -230,7 +243,7 @@ impl Gateway {
     }
 
     /// Reads the revocations, and ends what this process has of the principals.
-    async fn look_for_revocations(&self) -> Result<(), String> {
+    pub(super) async fn look_for_revocations(&self) -> Result<(), String> {
         let looking = self.revocations.looking.lock().await;
         let before = self.revocations.store.read(RECORD).await?;
         let now = parse(before.as_ref())?;
@@ -261,108 +274,6 @@ impl Gateway {
     }
 }
 
-impl Users {
-    /// Revokes what the gateway has of a principal: forgets its tokens, ends its connections in all processes that share the store,
-    /// within a second or so, and has the authorization servers revoke its tokens (RFC 7009), as far as they are among the servers
-    /// of [`Users::server`] and can be told within ten seconds. Returns what became of each account, by the name of its server.
-    ///
-    /// The token of the principal for the gateway stays valid: its issuer has to be told by the operator.
-    ///
-    /// # Errors
-    /// Returns the error of the store. If it is the announcement to the processes that has failed, the tokens are removed and the
-    /// authorization servers were told all the same, and the connections go on until the revocation is repeated.
-    pub async fn revoke(&self, principal: &str) -> Result<Vec<RevokedAccount>, String> {
-        let gateway = &self.0;
-        let (accounts, mut is_unreadable) = gateway.tokens.take(principal).await?;
-        let mut accounts: Vec<_> = accounts.into_iter().collect();
-        let announced = async {
-            announce(&*gateway.revocations.store, principal).await?;
-            // What was added meanwhile by those who could not see the announcement.
-            let (added, is_added_unreadable) = gateway.tokens.take(principal).await?;
-            accounts.extend(added);
-            is_unreadable |= is_added_unreadable;
-            if gateway.revocations.is_watched.initialized() {
-                gateway.look_for_revocations().await?;
-            }
-            Ok::<_, String>(())
-        };
-        let announced = announced.await;
-        let mut revoked = gateway.tell_revocations(accounts).await;
-        if is_unreadable {
-            revoked.push(RevokedAccount {
-                server: String::new(),
-                issuer: String::new(),
-                outcome: failed(
-                    "none of the keys opens the stored tokens of the user, which are removed: they are valid at their authorization servers until \
-                     they expire there",
-                ),
-            });
-        }
-        announced.map(|()| revoked)
-    }
-}
-
-impl Gateway {
-    /// Has the authorization servers of accounts revoke their tokens.
-    async fn tell_revocations(&self, accounts: Vec<(String, UserToken)>) -> Vec<RevokedAccount> {
-        let mut telling = JoinSet::new();
-        for (name, token) in accounts {
-            let server = self.server(&name);
-            telling.spawn(async move {
-                let outcome = match server {
-                    Some(server) => server.tell_revocation(&token).await,
-                    None => failed("the server is not in the configuration any more"),
-                };
-                RevokedAccount {
-                    server: name,
-                    issuer: token.issuer,
-                    outcome,
-                }
-            });
-        }
-        let mut revoked = telling.join_all().await;
-        revoked.sort_by(|a, b| a.server.cmp(&b.server));
-        revoked
-    }
-}
-
-impl UserServer {
-    /// Has the authorization server of an account revoke its tokens.
-    pub(super) async fn tell_revocation(&self, token: &UserToken) -> RevocationOutcome {
-        let telling = async {
-            let Some(grant) = self.code_grant().await? else {
-                return Ok(failed("the server has no accounts any more"));
-            };
-            if grant.issuer() != token.issuer || self.url() != token.url {
-                return Ok(failed(
-                    "the server has another URL or authorization server than when the account was connected",
-                ));
-            }
-            if grant.client_id() != token.client_id {
-                return Ok(failed(
-                    "the gateway has another client id there than when the account was connected",
-                ));
-            }
-            let refresh_token = token.refresh_token.as_ref();
-            let is_revoked = grant.revoke(&token.access_token, refresh_token).await?;
-            Ok(if is_revoked {
-                RevocationOutcome::Revoked
-            } else {
-                RevocationOutcome::NoEndpoint
-            })
-        };
-        match timeout(SERVER_TIMEOUT, telling).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(error)) => RevocationOutcome::Failed(self.describe(&error)),
-            Err(_) => failed("it took longer than ten seconds"),
-        }
-    }
-}
-
-fn failed(reason: &str) -> RevocationOutcome {
-    RevocationOutcome::Failed(reason.to_owned())
-}
-
 /// Reads the record of revocations.
 async fn read(store: &dyn TokenStore) -> Result<Revoked, String> {
     parse(store.read(RECORD).await?.as_ref())
@@ -378,7 +289,7 @@ fn parse(text: Option<&Secret>) -> Result<Revoked, String> {
 }
 
 /// Adds a revocation to the record, for all processes.
-async fn announce(store: &dyn TokenStore, principal: &str) -> Result<(), String> {
+pub(super) async fn announce(store: &dyn TokenStore, principal: &str) -> Result<(), String> {
     // Spares attempts.
     let _lock = store.lock(RECORD).await?;
     for _ in 0..MAX_ATTEMPTS {
@@ -410,20 +321,6 @@ async fn write(
     store
         .replace(RECORD, before, Some(&Secret::new(text)))
         .await
-}
-
-/// Removes all tokens of a principal from the store of a gateway, without its key; returns false if there are none. All processes
-/// that share the store ask the user again, forget the tokens that they have in memory, and end the connections of the principal,
-/// within a second or so. The tokens stay valid at their authorization servers: [`Users::revoke`] tells these, too.
-///
-/// # Errors
-/// Returns the error of the store.
-pub async fn revoke(store: &dyn TokenStore, principal: &str) -> Result<bool, String> {
-    let is_known = UserTokens::remove(store, principal).await?;
-    announce(store, principal).await?;
-    // What was added meanwhile by those who could not see the announcement.
-    let is_added = UserTokens::remove(store, principal).await?;
-    Ok(is_known || is_added)
 }
 
 #[cfg(test)]
@@ -478,6 +375,28 @@ mod tests {
         );
         assert!(!revoked.has_revoked("cleo", &seen(2)));
         assert_eq!(revoked.latest.len(), MAX_LATEST);
+    }
+
+    /// A revocation ends the consent of those who were asked before it. Where it is not known what was revoked before, a user who was
+    /// never revoked goes on.
+    #[test]
+    fn consent_ends_with_later_revocations() {
+        let mut revoked = record();
+        revoked.push("ann");
+        let asked = revoked.seen();
+        assert_eq!(revoked.consent_of("ann", Some(&asked)), Consent::Valid);
+        assert_eq!(revoked.consent_of("ann", None), Consent::Unknown);
+        assert_eq!(revoked.consent_of("bob", None), Consent::Valid);
+        let never = Seen::default();
+        assert_eq!(revoked.consent_of("ann", Some(&never)), Consent::Revoked);
+        revoked.push("ann");
+        assert_eq!(revoked.consent_of("ann", Some(&asked)), Consent::Revoked);
+        assert_eq!(revoked.consent_of("bob", Some(&asked)), Consent::Valid);
+        let other = Revoked {
+            epoch: "b".to_owned(),
+            ..revoked
+        };
+        assert_eq!(other.consent_of("bob", Some(&asked)), Consent::Unknown);
     }
 
     /// Store that cannot be read at times.

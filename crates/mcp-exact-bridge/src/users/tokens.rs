@@ -164,26 +164,35 @@ impl UserTokens {
         adding.await
     }
 
-    /// Removes and returns the tokens of a principal, by server, and whether there were some that cannot be read. A process that is
+    /// Removes and returns the tokens of a principal, by server, and why some that were removed cannot be read. A process that is
     /// refreshing them keeps none.
-    pub(super) async fn take(&self, principal: &str) -> Result<(OfPrincipal, bool), String> {
+    pub(super) async fn take(
+        &self,
+        principal: &str,
+    ) -> Result<(OfPrincipal, Option<String>), String> {
         let (store, record) = (&self.0.store, record_of(principal));
         let lock = store.lock(&record).await?;
         let removed = store.take(&record).await?;
         drop(lock);
-        let (mut taken, is_unreadable) = match removed {
-            Taken::Absent => (OfPrincipal::new(), false),
-            Taken::Unreadable => (OfPrincipal::new(), true),
-            Taken::Value(text) => match parse(Some(&text)) {
-                Ok(taken) => (taken, false),
-                Err(_) => (OfPrincipal::new(), true),
-            },
+        let read = match removed {
+            Taken::Absent => Ok(OfPrincipal::new()),
+            Taken::Value(text) => decode(&text).map_err(|damage| damage.to_string()),
+            Taken::Unreadable(failure) if failure.is_damage() => Err(format!(
+                "the stored tokens of the user were damaged: {failure}"
+            )),
+            Taken::Unreadable(_) => {
+                Err("none of the keys opens the stored tokens of the user".to_owned())
+            }
+        };
+        let (mut taken, problem) = match read {
+            Ok(taken) => (taken, None),
+            Err(problem) => (OfPrincipal::new(), Some(problem)),
         };
         let mut all = self.0.unsaved.lock();
         for ((_, server), unsaved) in all.extract_if(|(of, _), _| of == principal) {
             taken.insert(server, unsaved.token);
         }
-        Ok((taken, is_unreadable))
+        Ok((taken, problem))
     }
 
     /// Removes the tokens of a principal from a store whose key is not known. Returns false if there are none.
@@ -323,14 +332,35 @@ impl UserTokens {
     }
 }
 
+/// What is wrong with a record that a key opens. The error of the parser is not shown: it may quote a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum RecordDamage {
+    #[error("the stored tokens of the user were damaged: they are not JSON")]
+    NotJson,
+    #[error("the stored tokens of the user have a format that this version does not know")]
+    UnknownFormat,
+}
+
 /// Returns the tokens in a record; none if there is no record.
 fn parse(text: Option<&Secret>) -> Result<OfPrincipal, String> {
-    let Some(text) = text else {
-        return Ok(OfPrincipal::new());
-    };
-    // The error of the parser may quote a token.
-    let read = serde_json::from_str(text.expose());
-    read.map_err(|_| "the stored tokens of a user are damaged; revoke them".to_owned())
+    let read = text.map_or_else(|| Ok(OfPrincipal::new()), decode);
+    read.map_err(|damage| match damage {
+        RecordDamage::NotJson => format!("{damage}; revoke the user"),
+        RecordDamage::UnknownFormat => {
+            format!("{damage}; run the version that has written them, or revoke the user")
+        }
+    })
+}
+
+/// Returns the tokens in the text of a record.
+fn decode(text: &Secret) -> Result<OfPrincipal, RecordDamage> {
+    serde_json::from_str(text.expose()).map_err(|error| {
+        if error.is_data() {
+            RecordDamage::UnknownFormat
+        } else {
+            RecordDamage::NotJson
+        }
+    })
 }
 
 /// Returns the key of the record of a principal.
@@ -394,6 +424,46 @@ mod tests {
         let given_up = tokens.give_up("ann", "mail", &token("a")).await;
         assert_eq!(given_up, Ok(true));
         assert_eq!(revoke(&*store, "ann").await, Ok(false));
+    }
+
+    /// Tokens that cannot be read are removed by a revocation, which tells what is wrong with them, and nothing of what is in them.
+    #[tokio::test]
+    async fn unreadable_tokens_are_described() {
+        let (store, [tokens, _]) = processes();
+        let stranger = Arc::new(KeyRing::new([2; 32], []));
+        let sealed = |keys| SealedStore::new(Arc::clone(&store) as Arc<dyn TokenStore>, keys);
+        let own = Arc::new(KeyRing::new([1; 32], []));
+        let (record, all) = (record_of("ann"), Secret::new("{\"mail\":{\"version\":2}}"));
+        for (keys, text, words) in [
+            (&own, &all, "have a format that this version does not know"),
+            (
+                &own,
+                &Secret::new("{\"mail"),
+                "were damaged: they are not JSON",
+            ),
+            (&stranger, &all, "none of the keys opens"),
+        ] {
+            let store = sealed(keys.clone());
+            store.write(&record, text).await.expect("written");
+            let known = tokens.of("ann", "mail").await;
+            let error = known.err().expect("unreadable");
+            assert!(!error.contains("mail"), "{error}");
+            let (taken, problem) = tokens.take("ann").await.expect("the store");
+            assert!(taken.is_empty());
+            let problem = problem.expect("a problem");
+            assert!(problem.contains(words), "{problem}");
+        }
+        store
+            .write(&record, &Secret::new("cut"))
+            .await
+            .expect("written");
+        let (_, problem) = tokens.take("ann").await.expect("the store");
+        let problem = problem.expect("a problem");
+        assert!(problem.contains("damaged: it is cut off"), "{problem}");
+        assert_eq!(
+            tokens.take("ann").await.map(|(_, problem)| problem),
+            Ok(None)
+        );
     }
 
     /// A process that stalls for longer than its lock lasts uses no refresh token that another one has used, and takes away no tokens

@@ -8,7 +8,7 @@ use mcp_exact_auth::server::User;
 use mcp_exact_session::Principal;
 use serde::{Deserialize, Serialize};
 
-use super::revocations::Seen;
+use super::revocations::{Consent, Seen};
 use super::{Gateway, random_text, unix_time};
 
 /// Time within which a page has to be used, in seconds.
@@ -35,9 +35,10 @@ pub(super) struct Visit {
     expires: u64,
     /// True once the redirect of the authorization server was received.
     is_used: bool,
-    /// What the process that has asked knew of revocations: the consent ends with a later one of the principal.
+    /// What was known of revocations when the user was asked: the consent ends with a later one of the principal. `None` if an earlier
+    /// version has asked.
     #[serde(default)]
-    pub(super) seen: Seen,
+    seen: Option<Seen>,
 }
 
 /// User who is asked, and the program for which.
@@ -84,10 +85,14 @@ impl Gateway {
         let Principal(principal) = asked.principal;
         let latest = latest_of(principal, asked.server);
         let _lock = self.store.lock(&latest).await?;
+        // What this process knows may be a second old: a user who was revoked in it would be asked in vain.
+        let revoked = self.revocations.in_store().await?;
         if let Some(id) = self.store.read_opened(&latest).await? {
             let id = id.expose();
             let visit = self.visit(id).await?;
-            let is_valid = |visit: &Visit| !self.revocations.has_revoked(principal, &visit.seen);
+            let is_valid = |visit: &Visit| {
+                revoked.consent_of(principal, visit.seen.as_ref()) == Consent::Valid
+            };
             if let Some(visit) = visit.filter(is_valid) {
                 if visit.expires <= unix_time() + REUSE_SECONDS {
                     let expires = unix_time() + VISIT_SECONDS;
@@ -107,10 +112,16 @@ impl Gateway {
             client_id: asked.client_id,
             expires: unix_time() + VISIT_SECONDS,
             is_used: false,
-            seen: self.revocations.seen(),
+            seen: Some(revoked.seen()),
         };
         self.write_latest(&id, &visit).await?;
         Ok(id)
+    }
+
+    /// Returns whether the consent to a visit holds, as the store knows of revocations.
+    pub(super) async fn consent_to(&self, visit: &Visit) -> Result<Consent, String> {
+        let revoked = self.revocations.in_store().await?;
+        Ok(revoked.consent_of(&visit.principal, visit.seen.as_ref()))
     }
 
     /// Returns true if a principal has a visit for a server that is not over.

@@ -13,7 +13,7 @@ use mcp_exact::{KeyRing, expand_variables};
 use mcp_exact_bridge::Seal;
 use mcp_exact_bridge::users::{GatewayClient, UserUpstream, Users};
 #[cfg(feature = "sessions")]
-use mcp_exact_bridge::users::{ResealCounts, RevokedAccount};
+use mcp_exact_bridge::users::{ResealCounts, Revocation};
 
 use super::config::{Auth, Config, ConfiguredServer, Sessions};
 use crate::client::authorization::{Names, ServerOAuth};
@@ -62,11 +62,19 @@ pub async fn reseal(
 
 /// Revokes what a gateway has of a principal, with the configuration of the gateway; returns what its authorization servers were told.
 #[cfg(feature = "sessions")]
-pub async fn revoke(path: &Path, principal: &str) -> anyhow::Result<Vec<RevokedAccount>> {
+pub async fn revoke(path: &Path, principal: &str) -> anyhow::Result<Revocation> {
     let users = UserServers::from_file(path)?;
     let revoked = users.users.revoke(principal).await;
     users.end().await;
-    revoked.map_err(anyhow::Error::msg)
+    revoked.map_err(run_again)
+}
+
+/// Returns the error of a revocation with what helps.
+#[cfg(feature = "sessions")]
+pub fn run_again(error: String) -> anyhow::Error {
+    anyhow::Error::msg(format!(
+        "{error}; run the command again once the store works"
+    ))
 }
 
 impl UserServers {

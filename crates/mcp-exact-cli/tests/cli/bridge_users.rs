@@ -144,6 +144,7 @@ async fn accounts_outlive_the_gateway() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{output:?}");
         assert_eq!(output.status.code(), Some(0));
     }
+    check_damaged(data.path(), &reseal, &sessions.join("tokens")).await;
     drop(gateway);
     let (_gateway, url) = start_gateway(data.path(), &text.replace(old, new)).await;
     assert_eq!(
@@ -152,25 +153,67 @@ async fn accounts_outlive_the_gateway() {
     );
     let principal = format!("[\"{}\",\"ann\",\"program\"]", home.site.url);
     let directory = sessions.to_str().expect("text");
-    let told = format!("revoked\nmail: revoked at {}\n", service.site.url);
-    for (store, code, text) in [
-        (["--config", config], 0, &*told),
-        (
-            ["--directory", directory],
-            1,
-            "no tokens were stored; exchanged tokens are forgotten, and connections end\n",
-        ),
-    ] {
-        let revoke = [
-            &["sessions", "revoke", "--principal", &principal],
-            &store[..],
-        ];
-        let output = run_program(data.path(), &revoke.concat()).await;
-        assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{output:?}");
-        assert_eq!(output.status.code(), Some(code));
+    let revoke = async |store: [&str; 2]| {
+        let arguments = ["sessions", "revoke", "--principal", &principal];
+        let output = run_program(data.path(), &[&arguments[..], &store].concat()).await;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let code = output.status.code().expect("a code");
+        (code, text(&output.stdout), text(&output.stderr))
+    };
+    // The record of revocations cannot be read: its name is the SHA-256 hash of `revocations`.
+    let record = sessions.join("tokens/KRe4WJQVw1K5h24cg0VkBhOOCmCXLEsOeCfAiZRnGfA.json");
+    std::fs::create_dir(&record).expect("no record yet");
+    let (code, told, _) = revoke(["--config", config]).await;
+    assert_eq!(code, 2, "{told}");
+    let told: Vec<_> = told.lines().collect();
+    let at_issuer = format!("mail: revoked at {}", service.site.url);
+    assert_eq!(told[..2], ["revoked", &*at_issuer]);
+    assert!(told[2].starts_with("not done: the gateways may not know of it"));
+    assert!(told[3].starts_with("run the command again"), "{told:?}");
+    let (code, _, error) = revoke(["--directory", directory]).await;
+    assert_eq!(code, 2, "{error}");
+    assert!(
+        error.contains("tokens are removed") && error.contains("run the command again"),
+        "{error}"
+    );
+    std::fs::remove_dir(&record).expect("a folder");
+    for store in [["--config", config], ["--directory", directory]] {
+        let (code, told, error) = revoke(store).await;
+        assert_eq!(
+            told, "no tokens were stored; exchanged tokens are forgotten, and connections end\n",
+            "{error}"
+        );
+        assert_eq!(code, 1);
     }
     assert_eq!(service.site.count("/revoke"), 2);
     assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
+}
+
+/// Cuts off what is stored, and puts it back: it is told from what has another key, with what helps.
+async fn check_damaged(data: &Path, reseal: &[&str], folder: &Path) {
+    let files = std::fs::read_dir(folder).expect("a folder");
+    let mut files = files.map(|file| file.expect("a file").path());
+    let is_tokens = |path: &std::path::PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        // `user-tokens` in base64url.
+        text.contains(" dXNlci10b2tlbnM")
+    };
+    let path = files.find(is_tokens).expect("tokens");
+    let stored = std::fs::read_to_string(&path).expect("a file");
+    std::fs::write(&path, &stored[..stored.len() - 9]).expect("a file");
+    let output = run_program(data, reseal).await;
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let told: Vec<_> = told.lines().collect();
+    assert_eq!(
+        told[0],
+        "0 encrypted anew, 1 had the first key, 1 cannot be read"
+    );
+    assert!(told[1].starts_with("damaged: user-tokens ["), "{told:?}");
+    assert!(told[1].contains("cut off"), "{told:?}");
+    assert!(told[2].contains("--remove-unreadable"), "{told:?}");
+    assert_eq!(told.len(), 3, "{told:?}");
+    std::fs::write(&path, stored).expect("a file");
 }
 
 /// Options of another store are refused next to the configuration, which names the store.

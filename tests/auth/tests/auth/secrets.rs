@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use mcp_exact::KeyRing;
+use mcp_exact::{KeyRing, OpenFailure};
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{
-    FileStore, IdentityProvider, MemoryStore, OAuth, SealedStore, SigningKey, Taken, TokenStore,
+    FileStore, IdentityProvider, MemoryStore, OAuth, Resealed, SealedStore, SigningKey, Taken,
+    TokenStore,
 };
 use mcp_exact_auth::contract;
 use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
@@ -117,18 +118,54 @@ async fn stores_pass_the_suite() {
     assert!(!stored.expose().contains("hunter2"));
     assert_eq!(inner.write("b", &stored).await, Ok(()));
     let error = sealed.read("b").await.expect_err("it was moved");
-    assert!(error.contains("none of the keys"), "{error}");
+    assert!(error.contains("belongs to another record"), "{error}");
     let replaced = sealed.replace("b", None, Some(&secret)).await;
     assert_eq!(replaced, Err(error));
     assert_eq!(sealed.read_opened("b").await, Ok(None));
     assert_eq!(sealed.remove_unreadable("a").await, Ok(false));
-    assert_eq!(sealed.take("b").await, Ok(Taken::Unreadable));
+    let changed = OpenFailure::Changed;
+    assert_eq!(sealed.take("b").await, Ok(Taken::Unreadable(changed)));
     assert_eq!(sealed.take("b").await, Ok(Taken::Absent));
     assert_eq!(inner.write("b", &stored).await, Ok(()));
     assert_eq!(sealed.remove_unreadable("b").await, Ok(true));
     assert_eq!(sealed.read("a").await, Ok(Some(secret.clone())));
     assert_eq!(sealed.take("a").await, Ok(Taken::Value(secret)));
     assert_eq!(sealed.read("a").await, Ok(None));
+}
+
+/// A damaged value is told from one of a key that is not there, and each error says what helps.
+#[tokio::test]
+async fn damaged_values_are_named_so() {
+    let inner = Arc::new(MemoryStore::default());
+    let sealed = |key| {
+        let store = Arc::clone(&inner) as Arc<dyn TokenStore>;
+        SealedStore::new(store, Arc::new(KeyRing::new([key; 32], [])))
+    };
+    let (own, other) = (sealed(1), sealed(2));
+    own.write("a", &"hunter2".into()).await.expect("written");
+    let stored = inner.read("a").await.expect("the store").expect("a value");
+    let stored = stored.expose();
+    for (text, words) in [
+        (&stored[..stored.len() - 4], "is damaged: it was changed"),
+        (&stored[..8], "is damaged: it is cut off"),
+        ("{}", "is damaged: it does not have the form"),
+        ("", "is damaged: it is cut off"),
+    ] {
+        inner.write("a", &text.into()).await.expect("written");
+        let error = own.read("a").await.expect_err("damaged");
+        assert!(error.contains(words), "{text:?}: {error}");
+        assert!(error.ends_with("remove the value"), "{error}");
+        let resealed = own.reseal("a").await;
+        let Ok(Resealed::Unreadable(failure)) = resealed else {
+            panic!("{resealed:?}");
+        };
+        assert!(failure.is_damage(), "{failure:?}");
+    }
+    inner.write("a", &stored.into()).await.expect("written");
+    let error = other.read("a").await.expect_err("another key");
+    assert!(error.contains("add the key"), "{error}");
+    let resealed = other.reseal("a").await;
+    assert_eq!(resealed, Ok(Resealed::Unreadable(OpenFailure::OtherKey)));
 }
 
 /// "If several processes share a store, `lock` must be exclusive" (`TokenStore`): tasks that wait for a lock take no thread from its

@@ -47,7 +47,7 @@ async fn token_stores_follow_their_suite() {
     let keys = KeyRing::random().expect("random numbers");
     let sealed = SealedStore::new(Arc::new(open(&daemon)), Arc::new(keys));
     contract::check_token_store(&sealed).await;
-    // A value of another key is an error.
+    // A value of another record is an error.
     let plain = open(&daemon);
     sealed
         .write("a", &Secret::new("secret"))
@@ -57,7 +57,7 @@ async fn token_stores_follow_their_suite() {
     assert!(!stored.expose().contains("secret"));
     plain.write("b", &stored).await.expect("written");
     let error = sealed.read("b").await.expect_err("it was moved");
-    assert!(error.contains("none of the keys"), "{error}");
+    assert!(error.contains("belongs to another record"), "{error}");
 
     // The process of this runtime ends without releasing its lock.
     let killed = open(&daemon);

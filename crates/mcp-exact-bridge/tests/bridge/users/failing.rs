@@ -1,11 +1,12 @@
-//! Stores that fail at the worst moment: a refresh token is used up, and the new tokens cannot be written.
+//! Stores that fail at the worst moment: a refresh token is used up, and the new tokens cannot be written; tokens are revoked, and
+//! the gateways cannot be told.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{MemoryStore, StoreFuture, StoreLock, TokenStore};
-use mcp_exact_bridge::users::UserGrant;
+use mcp_exact_bridge::users::{Revocation, RevocationFailure, RevocationOutcome, UserGrant};
 
 use super::Consent;
 use super::world::{Gateway, Shared, who};
@@ -105,4 +106,38 @@ async fn store_failures_lose_no_tokens() {
     let client = other.plain_client(&world.token("ann"), "2026-07-28").await;
     assert_eq!(who(&client, "mail").await.as_deref(), Ok("ann"));
     assert_eq!(world.service.grants("refresh_token").len(), 1);
+}
+
+/// "The authorization server […] invalidates the token" (RFC 7009, section 2.1) also if the store fails after the tokens were removed from
+/// it: what was not done is returned with what was, and is done when the revocation is repeated.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unannounced_revocations_tell_what_was_done() {
+    let store = Arc::new(FailingStore::new());
+    let shared = Shared {
+        store: Arc::clone(&store) as Arc<dyn TokenStore>,
+        ..Shared::default()
+    };
+    let world = Consent::with(&shared).await;
+    let revokes = &world.service.behaviour.revokes;
+    revokes.store(true, Ordering::Relaxed);
+    let url = world.asked("ann").await;
+    world.browser("ann").agree(&url).await;
+    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let users = &world.gateway.users;
+    store.left.store(0, Ordering::SeqCst);
+    let error = users.revoke(&principal).await.expect_err("it is down");
+    assert!(error.contains("may still be there"), "{error}");
+    assert_eq!(world.service.site.count("/revoke"), 0);
+    // The tokens are removed, and nothing is written after that.
+    store.left.store(1, Ordering::SeqCst);
+    let revoked = users.revoke(&principal).await.expect("removed");
+    let [account] = &revoked.accounts[..] else {
+        panic!("{revoked:?}");
+    };
+    assert_eq!(account.outcome, RevocationOutcome::Revoked);
+    let failure = RevocationFailure::NotAnnounced("it is down".to_owned());
+    assert_eq!(revoked.failure, Some(failure));
+    assert_eq!(world.service.site.count("/revoke"), 2);
+    store.left.store(usize::MAX, Ordering::SeqCst);
+    assert_eq!(users.revoke(&principal).await, Ok(Revocation::default()));
 }

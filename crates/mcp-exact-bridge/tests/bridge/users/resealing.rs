@@ -1,6 +1,7 @@
 //! New encryption of stored tokens, after which an old key is not needed any more.
 
 use mcp_exact::KeyRing;
+use mcp_exact_auth::Secret;
 use mcp_exact_bridge::users::{RevocationOutcome, UserGrant};
 
 use super::Consent;
@@ -59,7 +60,7 @@ async fn old_keys_can_be_removed() {
     let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
     let revoked = stranger.users.revoke(&principal).await;
     let revoked = revoked.expect("the store");
-    let [account] = &revoked[..] else {
+    let [account] = &revoked.accounts[..] else {
         panic!("{revoked:?}");
     };
     let RevocationOutcome::Failed(reason) = &account.outcome else {
@@ -69,6 +70,21 @@ async fn old_keys_can_be_removed() {
     let error = call(&one, "ann").await.expect_err("revoked");
     assert!(error.contains("Connect your account"), "{error}");
     assert_eq!(call(&one, "bob").await.as_deref(), Ok("bob"));
+    // A record that was cut off is told from one of another key.
+    let record = format!(
+        "user-tokens [\"{}\",\"bob\",\"program\"]",
+        world.home.site.url
+    );
+    let stored = shared.store.read(&record).await.expect("the store");
+    let stored = stored.expect("tokens of Bob");
+    let cut = Secret::new(&stored.expose()[..stored.expose().len() - 9]);
+    for (text, damaged) in [(&cut, vec![record.clone()]), (&stored, Vec::new())] {
+        shared.store.write(&record, text).await.expect("written");
+        let counts = one.users.reseal().await.expect("the store");
+        assert_eq!((counts.renewed, counts.unreadable), (0, 0));
+        let named: Vec<_> = counts.damaged.into_iter().map(|value| value.key).collect();
+        assert_eq!(named, damaged);
+    }
     // The tokens of Bob and the registration.
     assert_eq!(stranger.users.remove_unreadable().await, Ok(2));
     let counts = stranger.users.reseal().await.expect("the store");

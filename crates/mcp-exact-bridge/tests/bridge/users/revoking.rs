@@ -1,9 +1,13 @@
 //! Revocation of what the gateway has of a user: in all processes, and at the authorization servers (RFC 7009).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mcp_exact::Client;
-use mcp_exact_bridge::users::{RevocationOutcome, UserGrant};
+use mcp_exact_auth::Secret;
+use mcp_exact_auth::client::{SealedStore, TokenStore as _};
+use mcp_exact_bridge::users::{Revocation, RevocationOutcome, UserGrant, revoke};
 
 use super::authority::Authority;
 use super::browser::Browser;
@@ -97,9 +101,10 @@ async fn revocations_reach_all_processes() {
     let [ann_name, bob_name] = ["ann", "bob"].map(|user| world.principal(user));
     let revoked = world.gateways[0].users.revoke(&ann_name).await;
     let revoked = revoked.expect("the store");
-    let [account] = &revoked[..] else {
+    let [account] = &revoked.accounts[..] else {
         panic!("{revoked:?}");
     };
+    assert_eq!(revoked.failure, None);
     assert_eq!(account.server, "granted");
     assert_eq!(account.issuer, world.service.site.url);
     assert_eq!(account.outcome, RevocationOutcome::Revoked);
@@ -124,7 +129,7 @@ async fn revocations_reach_all_processes() {
     }
     assert_eq!(world.home.exchanges().len(), exchanges + 2);
     let again = world.gateways[1].users.revoke(&ann_name).await;
-    assert_eq!(again, Ok(Vec::new()));
+    assert_eq!(again, Ok(Revocation::default()));
     // An authorization server that cannot be told is reported, and the tokens are forgotten all the same.
     let behaviour = &world.service.behaviour;
     behaviour.is_down.store(true, Ordering::Relaxed);
@@ -145,7 +150,7 @@ async fn untold_servers_are_reported() {
     let clients = world.clients("ann", &world.gateways).await;
     let principal = world.principal("ann");
     let revoked = world.gateways[0].users.revoke(&principal);
-    let outcomes = revoked.await.expect("the store").into_iter();
+    let outcomes = revoked.await.expect("the store").accounts.into_iter();
     let outcomes: Vec<_> = outcomes.map(|account| account.outcome).collect();
     assert_eq!(outcomes, [RevocationOutcome::NoEndpoint]);
     assert_eq!(world.service.site.count("/revoke"), 0);
@@ -162,7 +167,7 @@ async fn consent_ends_with_a_revocation() {
     let url = world.asked("ann").await;
     let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
     let revoked = world.gateway.users.revoke(&principal).await;
-    assert_eq!(revoked, Ok(Vec::new()));
+    assert_eq!(revoked, Ok(Revocation::default()));
     let page = world.browser("ann").agree(&url).await;
     assert_eq!(page.status, 403, "{}", page.body);
     assert_eq!(world.service.site.count("/revoke"), 2);
@@ -171,4 +176,52 @@ async fn consent_ends_with_a_revocation() {
     let page = world.browser("ann").agree(&next).await;
     assert_eq!(page.status, 200, "{}", page.body);
     assert_eq!(world.who("ann").await.as_deref(), Ok("ann"));
+}
+
+/// Writes a visit as earlier versions have, which did not note what they knew of revocations.
+async fn make_older(shared: &Shared, url: &str) {
+    let store = SealedStore::new(Arc::clone(&shared.store), Arc::new(shared.keys.clone()));
+    let (_, id) = url.rsplit_once('/').expect("a path");
+    let record = format!("visit {id}");
+    let text = store.read(&record).await.expect("the store");
+    let text = text.expect("a visit");
+    let mut visit: serde_json::Value = serde_json::from_str(text.expose()).expect("JSON");
+    let members = visit.as_object_mut().expect("an object");
+    members.remove("seen").expect("it is noted");
+    let text = Secret::new(visit.to_string());
+    let written = store.write_for(&record, &text, Duration::from_secs(600));
+    written.await.expect("written");
+}
+
+/// A revocation ends the consent of those who were asked before it, and of nobody else: who is asked after it goes on, also where the
+/// process did not know of it yet. Of a visit of an earlier version, it is not known when it began: a user who was revoked at any time
+/// is told to begin again, and others go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn revocations_end_earlier_visits_alone() {
+    let shared = Shared::default();
+    let world = super::Consent::with(&shared).await;
+    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let earlier = world.asked("ann").await;
+    // By another process: the gateway sees it within a second.
+    assert_eq!(revoke(&*shared.store, &principal).await, Ok(false));
+    let url = world.asked("ann").await;
+    assert_ne!(url, earlier);
+    let page = world.browser("ann").agree(&url).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert_eq!(revoke(&*shared.store, &principal).await, Ok(true));
+    for (user, is_begun_again) in [("ann", true), ("bob", false)] {
+        let url = world.asked(user).await;
+        make_older(&shared, &url).await;
+        let mut page = world.browser(user).agree(&url).await;
+        if is_begun_again {
+            assert_eq!(page.status, 403, "{}", page.body);
+            let words =
+                "cannot tell whether the access of the user was revoked since. Call the tool again";
+            assert!(page.body.contains(words), "{}", page.body);
+            let url = world.asked(user).await;
+            page = world.browser(user).agree(&url).await;
+        }
+        assert_eq!(page.status, 200, "{}", page.body);
+        assert_eq!(world.who(user).await.as_deref(), Ok(user));
+    }
 }

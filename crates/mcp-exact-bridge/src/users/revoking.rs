@@ -1,0 +1,198 @@
+//! Revocation of a principal by an operator: what the gateway has stored, what its processes have, and what authorization servers know
+//! (RFC 7009). What was not done is told with what was.
+
+use std::time::Duration;
+
+use mcp_exact_auth::client::TokenStore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::revocations::announce;
+use super::server::UserServer;
+use super::tokens::{UserToken, UserTokens};
+use super::{Gateway, Users};
+
+/// Time limit for telling one authorization server.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a revocation has done; [`Users::revoke`] returns it. The stored tokens of the principal are removed in any case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct Revocation {
+    /// What became of each account, by the name of its server; empty if no tokens were stored.
+    pub accounts: Vec<RevokedAccount>,
+    /// What was not done; `None` if all was.
+    pub failure: Option<RevocationFailure>,
+}
+
+/// What a revocation has not done although the stored tokens are removed. It is repeated by another revocation of the principal,
+/// which finds no tokens then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RevocationFailure {
+    /// The processes of the gateway may not have been told, for this reason: connections and exchanged tokens of the principal go on.
+    #[error(
+        "the gateways may not know of it, so that connections and exchanged tokens of the user go on: {0}"
+    )]
+    NotAnnounced(String),
+    /// The processes were told, and the store could not be looked at after that, for this reason: an account that the user has
+    /// connected at the same time may be stored.
+    #[error(
+        "the gateways know of it, and an account that the user has connected at the same time may be stored: {0}"
+    )]
+    NotLookedAgain(String),
+}
+
+/// What an authorization server was told about an account that was revoked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedAccount {
+    /// Name of the server in the configuration; empty for stored tokens that cannot be read.
+    pub server: String,
+    /// Issuer of the tokens; empty as well then.
+    pub issuer: String,
+    /// What became of the tokens there.
+    pub outcome: RevocationOutcome,
+}
+
+/// What became of revoked tokens at their authorization server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RevocationOutcome {
+    /// The authorization server has revoked them (RFC 7009).
+    Revoked,
+    /// Its metadata names no `revocation_endpoint`: they are valid until they expire there.
+    NoEndpoint,
+    /// It was not told, or has refused, for this reason.
+    Failed(String),
+}
+
+impl Users {
+    /// Revokes what the gateway has of a principal: forgets its tokens, ends its connections in all processes that share the store,
+    /// within a second or so, and has the authorization servers revoke its tokens (RFC 7009), as far as they are among the servers
+    /// of [`Users::server`] and can be told within ten seconds.
+    ///
+    /// The token of the principal for the gateway stays valid: its issuer has to be told by the operator.
+    ///
+    /// # Errors
+    /// Returns the error of the store if the stored tokens could not be removed; nobody was told then. If the store fails later, the
+    /// authorization servers are told all the same, and [`Revocation::failure`] says what was not done.
+    pub async fn revoke(&self, principal: &str) -> Result<Revocation, String> {
+        let gateway = &self.0;
+        let (accounts, mut problem) = gateway.tokens.take(principal).await.map_err(not_removed)?;
+        let mut accounts: Vec<_> = accounts.into_iter().collect();
+        let failure = match gateway.revocations.announce(principal).await {
+            Err(error) => Some(RevocationFailure::NotAnnounced(error)),
+            // What was added meanwhile by those who could not see the announcement.
+            Ok(()) => match gateway.tokens.take(principal).await {
+                Err(error) => Some(RevocationFailure::NotLookedAgain(error)),
+                Ok((added, added_problem)) => {
+                    accounts.extend(added);
+                    problem = problem.or(added_problem);
+                    None
+                }
+            },
+        };
+        if gateway.revocations.is_watched()
+            && let Err(error) = gateway.look_for_revocations().await
+        {
+            // As every process, this one looks again within a second.
+            tracing::warn!(error, "revocations cannot be read at present");
+        }
+        let mut accounts = gateway.tell_revocations(accounts).await;
+        accounts.extend(problem.map(|problem| RevokedAccount {
+            server: String::new(),
+            issuer: String::new(),
+            outcome: RevocationOutcome::Failed(format!(
+                "{problem}; they are removed, and valid at their authorization servers until they expire there"
+            )),
+        }));
+        Ok(Revocation { accounts, failure })
+    }
+}
+
+impl Gateway {
+    /// Has the authorization servers of accounts revoke their tokens.
+    async fn tell_revocations(&self, accounts: Vec<(String, UserToken)>) -> Vec<RevokedAccount> {
+        let mut telling = JoinSet::new();
+        for (name, token) in accounts {
+            let server = self.server(&name);
+            telling.spawn(async move {
+                let outcome = match server {
+                    Some(server) => server.tell_revocation(&token).await,
+                    None => failed("the server is not in the configuration any more"),
+                };
+                RevokedAccount {
+                    server: name,
+                    issuer: token.issuer,
+                    outcome,
+                }
+            });
+        }
+        let mut revoked = telling.join_all().await;
+        revoked.sort_by(|a, b| a.server.cmp(&b.server));
+        revoked
+    }
+}
+
+impl UserServer {
+    /// Has the authorization server of an account revoke its tokens.
+    pub(super) async fn tell_revocation(&self, token: &UserToken) -> RevocationOutcome {
+        let telling = async {
+            let Some(grant) = self.code_grant().await? else {
+                return Ok(failed("the server has no accounts any more"));
+            };
+            if grant.issuer() != token.issuer || self.url() != token.url {
+                return Ok(failed(
+                    "the server has another URL or authorization server than when the account was connected",
+                ));
+            }
+            if grant.client_id() != token.client_id {
+                return Ok(failed(
+                    "the gateway has another client id there than when the account was connected",
+                ));
+            }
+            let refresh_token = token.refresh_token.as_ref();
+            let is_revoked = grant.revoke(&token.access_token, refresh_token).await?;
+            Ok(if is_revoked {
+                RevocationOutcome::Revoked
+            } else {
+                RevocationOutcome::NoEndpoint
+            })
+        };
+        match timeout(SERVER_TIMEOUT, telling).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(error)) => RevocationOutcome::Failed(self.describe(&error)),
+            Err(_) => failed("it took longer than ten seconds"),
+        }
+    }
+}
+
+fn failed(reason: &str) -> RevocationOutcome {
+    RevocationOutcome::Failed(reason.to_owned())
+}
+
+/// Returns the error for tokens that could not be removed.
+fn not_removed(error: String) -> String {
+    format!(
+        "the stored tokens of the user may still be there, and neither gateways nor authorization servers were told: {error}"
+    )
+}
+
+/// Removes all tokens of a principal from the store of a gateway, without its key; returns false if there are none. All processes
+/// that share the store ask the user again, forget the tokens that they have in memory, and end the connections of the principal,
+/// within a second or so. The tokens stay valid at their authorization servers: [`Users::revoke`] tells these, too.
+///
+/// # Errors
+/// Returns the error of the store, and what is done. The revocation can be repeated.
+pub async fn revoke(store: &dyn TokenStore, principal: &str) -> Result<bool, String> {
+    let is_known = UserTokens::remove(store, principal).await;
+    let is_known = is_known.map_err(not_removed)?;
+    let removed = |failure: RevocationFailure| format!("the stored tokens are removed; {failure}");
+    let announced = announce(store, principal).await;
+    announced.map_err(|error| removed(RevocationFailure::NotAnnounced(error)))?;
+    // What was added meanwhile by those who could not see the announcement.
+    let is_added = UserTokens::remove(store, principal).await;
+    let is_added = is_added.map_err(|error| removed(RevocationFailure::NotLookedAgain(error)))?;
+    Ok(is_known || is_added)
+}
