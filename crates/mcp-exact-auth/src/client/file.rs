@@ -30,8 +30,12 @@ use crate::secret::Secret;
 
 /// Token store in a folder of the user. The folder has mode 0700 and its files 0600; keys and values are not encrypted.
 ///
-/// Values are written one after the other, by all processes that share the folder. Whoever writes waits for 30 seconds at most, and
-/// gets an error then; a process that writes without a pause lets others write every hundred values.
+/// Values are written one after the other, by all processes that share the folder. A write waits for its turn for 30 seconds at most,
+/// and ends with an error then; a process that writes without a pause lets others write every hundred values, or once a second.
+/// [`lock`](TokenStore::lock) waits as long as another task or process has the lock of the key.
+///
+/// A file whose first line is damaged, or has a form that this version does not know, is an error when it is read or replaced;
+/// [`write`](TokenStore::write) and [`remove`](TokenStore::remove) take its place.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     /// Path of the folder with the files.
@@ -68,7 +72,9 @@ impl FileStore {
         let store = self.clone();
         Box::pin(async move {
             if is_sweep_due {
-                store.sweep().await;
+                // Nobody waits for it.
+                let sweeping = store.clone();
+                tokio::spawn(async move { sweeping.sweep().await });
             }
             let writing = store.lock_writing().await?;
             let work = move || {
@@ -152,8 +158,8 @@ enum FileContent {
     Value(Secret, Option<String>),
     /// The value has ended.
     Ended,
-    /// The first line is not complete, or no first line of a value.
-    Damaged,
+    /// The first line is not complete, or has a form that this version does not know.
+    UnknownHead,
 }
 
 /// Returns the content of a file.
@@ -165,11 +171,11 @@ fn from_file(text: Secret) -> FileContent {
     let lines = marked.split_once('\n');
     let parts = lines.and_then(|(head, value)| Some((head.split_once(' ')?, value)));
     let Some(((end, key), value)) = parts else {
-        return FileContent::Damaged;
+        return FileContent::UnknownHead;
     };
     match end.parse::<u64>() {
         Ok(end) if end <= unix_time() => return FileContent::Ended,
-        Err(_) if !end.is_empty() => return FileContent::Damaged,
+        Err(_) if !end.is_empty() => return FileContent::UnknownHead,
         _ => {}
     }
     let key = URL_SAFE_NO_PAD.decode(key).ok();
@@ -189,16 +195,18 @@ fn has_ended(path: &Path) -> bool {
     path.exists() && matches!(read_file(path), Ok(None))
 }
 
-/// Reads a value and its key. A file whose first line is damaged has no value, so that it is written anew.
+/// Reads a value and its key; returns `None` if the file does not exist or the value has ended. A file whose first line is not known
+/// is an error, and not absent: it may have a value, of a newer version too.
 fn read_file(path: &Path) -> Result<Option<(Secret, Option<String>)>, String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(match from_file(Secret::new(text)) {
             FileContent::Value(value, key) => Some((value, key)),
             FileContent::Ended => None,
-            FileContent::Damaged => {
-                let words = "a stored value is damaged, and taken as absent: its first line is not complete";
-                log_problem(words, &path.display());
-                None
+            FileContent::UnknownHead => {
+                let path = path.display();
+                return Err(format!(
+                    "{path} is damaged, or was written by a newer version: its first line is not known; use that version, or remove the file"
+                ));
             }
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

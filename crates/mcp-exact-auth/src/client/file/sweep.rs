@@ -63,7 +63,7 @@ struct Found {
 }
 
 impl FileStore {
-    /// Removes the files that are not needed any more. Others write meanwhile. Returns the number of problems that are new, which are in
+    /// Removes the files that are not needed any more, beside those who write. Returns the number of problems that are new, which are in
     /// the log: they keep nobody from writing.
     pub(super) async fn sweep(&self) -> usize {
         let folder = self.folder.clone();
@@ -77,7 +77,7 @@ impl FileStore {
                 Ok(problems) => found.problems.extend(problems),
                 Err(error) => {
                     found.problems.push(error);
-                    // Whoever waits for this task has waited long enough.
+                    // The folder is busy: the next removal is soon enough.
                     break;
                 }
             }

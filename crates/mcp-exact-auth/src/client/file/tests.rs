@@ -1,7 +1,7 @@
 //! Tests of the store in a folder: its files, and the locks of those who write.
 
 use super::sweep::LEFTOVER_AGE;
-use super::writing::{AT_A_STRETCH, LIMIT, WRITING};
+use super::writing::{AT_A_STRETCH, LIMIT, PAUSE, STRETCH, Turn, WRITING};
 use super::*;
 
 /// Returns the files in a folder with an extension.
@@ -73,7 +73,7 @@ async fn waiting_to_write_has_a_limit() {
     for error in [written.err(), replaced.err()] {
         let error = error.expect("the file is locked");
         assert!(
-            error.contains("30 seconds") && error.contains("fuser"),
+            error.contains("30 seconds") && error.contains("lslocks"),
             "{error}"
         );
     }
@@ -111,12 +111,30 @@ fn busy_processes_let_others_write() {
     });
 }
 
+/// Where each write takes long, a process pauses once a second, and not after a hundred writes alone.
+#[tokio::test(start_paused = true)]
+async fn slow_writes_let_others_write() {
+    let (mut turn, began) = (Turn::default(), tokio::time::Instant::now());
+    let mut pauses = 0;
+    for _ in 0..AT_A_STRETCH {
+        let before = tokio::time::Instant::now();
+        turn.give_way().await;
+        pauses += u32::from(before.elapsed() >= PAUSE);
+        tokio::time::advance(STRETCH / 4).await;
+        turn.end();
+    }
+    assert!(began.elapsed() > STRETCH * 25);
+    assert_eq!(pauses, 24, "one after four writes");
+}
+
 /// What cannot be removed is skipped, and reported once; the rest is removed.
 #[tokio::test]
 async fn sweeps_skip_what_cannot_be_removed() {
     let parent = tempfile::tempdir().expect("a folder");
     let folder = parent.path().join("tokens");
     let (store, value) = (FileStore::new(&folder), Secret::new("v"));
+    // Not by the first write.
+    assert!(store.sweeps.is_due());
     let writing = store.write_for("over", &value, Duration::ZERO);
     writing.await.expect("written");
     drop(store.lock("free").await.expect("a lock"));
@@ -141,9 +159,10 @@ async fn sweeps_skip_what_cannot_be_removed() {
     assert_eq!(store.sweep().await, 0, "they were reported");
 }
 
-/// A file whose first line is damaged has no value, and is written anew.
+/// A file whose first line is damaged, or that a newer version may have written, is no absent value: it is counted and never replaced
+/// as if nothing were there, until it is written or removed on purpose.
 #[tokio::test]
-async fn files_with_damaged_first_lines_are_replaced() {
+async fn files_with_unknown_first_lines_are_errors() {
     let parent = tempfile::tempdir().expect("a folder");
     let store = FileStore::new(parent.path().join("tokens"));
     let value = Secret::new("v");
@@ -151,8 +170,14 @@ async fn files_with_damaged_first_lines_are_replaced() {
     let path = store.path_of_key("k", "json");
     for damaged in ["#", "# aw", "#x aw\nv"] {
         std::fs::write(&path, damaged).expect("a file");
-        assert_eq!(store.read("k").await, Ok(None), "{damaged}");
-        assert_eq!(store.replace("k", None, Some(&value)).await, Ok(true));
+        let error = store.read("k").await.expect_err(damaged);
+        assert!(error.contains("first line is not known"), "{error}");
+        assert!(store.replace("k", None, Some(&value)).await.is_err());
+        assert_eq!(store.sweep().await, 0);
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), damaged);
+        assert_eq!(store.keys().await, Ok(Vec::new()));
+        assert_eq!(store.unlisted().await, Ok(1));
+        store.write("k", &value).await.expect("written");
         assert_eq!(store.read("k").await, Ok(Some(value.clone())));
     }
 }
@@ -165,6 +190,8 @@ async fn expired_files_are_removed() {
     let folder = parent.path().join("tokens");
     let (store, hour) = (FileStore::new(&folder), Duration::from_secs(3600));
     let (value, marked) = (Secret::new("v"), Secret::new("#1 v\n1"));
+    // Not by the first write.
+    assert!(store.sweeps.is_due());
     store.write("mark", &marked).await.expect("written");
     store
         .write_for("over", &value, Duration::ZERO)
@@ -189,6 +216,10 @@ async fn expired_files_are_removed() {
         .write_for("next", &value, hour)
         .await
         .expect("written");
+    let is_swept = || (files(&folder, "json"), files(&folder, "lock")) == (2, 1);
+    while !is_swept() {
+        tokio::task::yield_now().await;
+    }
     assert_eq!((files(&folder, "json"), files(&folder, "lock")), (2, 1));
     assert_eq!(store.read("next").await, Ok(Some(value)));
     drop(store.lock("free").await.expect("a lock"));

@@ -19,30 +19,43 @@ pub(super) const WRITING: &str = "writing";
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 /// Shortest and longest time between attempts to get the lock from another process.
 const DELAYS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(20));
-/// Pause in which each process that tries finds the lock free.
-const PAUSE: Duration = Duration::from_millis(40);
+/// Pause in which each process tries that waits: one of them gets the lock, and the next one after it or in the next pause.
+pub(super) const PAUSE: Duration = Duration::from_millis(40);
 /// Number of times that a process gets the lock without a pause.
 pub(super) const AT_A_STRETCH: usize = 100;
+/// Time for which a process writes without a pause, on disks where a hundred writes take longer.
+pub(super) const STRETCH: Duration = Duration::from_secs(1);
 
 /// Times that this process has had the lock since its latest pause.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     count: usize,
+    /// Time at which the first of them began.
+    began: Option<Instant>,
     /// Time at which the process has released the lock.
     released: Option<Instant>,
 }
 
 impl Turn {
     /// Lets other processes have the lock, if this one has had it often enough without a pause.
-    async fn give_way(&mut self) {
+    pub(super) async fn give_way(&mut self) {
         let is_pause = |released: Instant| released.elapsed() >= PAUSE;
-        if self.released.is_none_or(is_pause) {
-            self.count = 0;
-        } else if self.count >= AT_A_STRETCH {
+        let has_paused = self.released.is_none_or(is_pause);
+        let is_long = self.began.is_some_and(|began| began.elapsed() >= STRETCH);
+        let is_over = self.count >= AT_A_STRETCH || is_long;
+        if !has_paused && is_over {
             sleep(PAUSE).await;
+        }
+        if has_paused || is_over {
             self.count = 0;
+            self.began = Some(Instant::now());
         }
         self.count += 1;
+    }
+
+    /// Notes that the process does not have the lock any more.
+    pub(super) fn end(&mut self) {
+        self.released = Some(Instant::now());
     }
 }
 
@@ -71,7 +84,7 @@ impl Writing {
             let (path, seconds) = (path.display(), LIMIT.as_secs());
             Err(format!(
                 "{path} was locked for {seconds} seconds by those who write to the folder, and nothing was changed; try again, and end \
-                 a process that has stalled (`fuser {path}` names them)"
+                 a process that has stalled: `lslocks` names the one that has locked the file, which may be this one"
             ))
         })
     }
@@ -79,6 +92,6 @@ impl Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        self.turn.released = Some(Instant::now());
+        self.turn.end();
     }
 }
