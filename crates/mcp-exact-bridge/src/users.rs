@@ -57,7 +57,7 @@ use self::pages::ConsentPages;
 pub use self::resealing::{DamagedValue, ResealCounts};
 use self::revocations::Revocations;
 pub use self::revoking::{
-    Revocation, RevocationFailure, RevocationOutcome, RevokedAccount, revoke,
+    PartialRevocation, Revocation, RevocationFailure, RevocationOutcome, RevokedAccount, revoke,
 };
 use self::server::UserServer;
 pub use self::server::{UserGrant, UserUpstream};

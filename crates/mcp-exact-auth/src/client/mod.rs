@@ -29,7 +29,7 @@ pub use flow::{CodeGrant, GrantedTokens, PendingGrant, TokenExchange};
 pub use key::SigningKey;
 pub use options::{DpopPolicy, IdentityProvider, OAuth};
 pub use pkce::RandomnessError;
-pub use sealed::{Resealed, SealedStore, Taken};
+pub use sealed::{NotTaken, Resealed, SealedStore, Taken};
 pub use service::OAuthClient;
 pub use store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 pub use url::Url;

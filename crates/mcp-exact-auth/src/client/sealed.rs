@@ -68,21 +68,26 @@ impl SealedStore {
     /// Removes a value, also one that no key opens, and returns it.
     ///
     /// # Errors
-    /// Returns the error of the store, or that the value is changed again and again.
-    pub async fn take(&self, key: &str) -> Result<Taken, String> {
+    /// Returns the error of the store, or that the value is changed again and again, with the value that was about to be removed.
+    pub async fn take(&self, key: &str) -> Result<Taken, NotTaken> {
         // A removal whose answer was lost is repeated, and finds nothing: what was seen before was taken.
-        let mut taken = Taken::Absent;
+        let mut seen = Taken::Absent;
         for _ in 0..MAX_ATTEMPTS {
-            let Some(stored) = self.store.read(key).await? else {
-                return Ok(taken);
+            let stored = match self.store.read(key).await {
+                Ok(Some(stored)) => stored,
+                Ok(None) => return Ok(seen),
+                Err(reason) => return Err(NotTaken { seen, reason }),
             };
             let opened = self.open(key, &stored);
-            taken = opened.map_or_else(Taken::Unreadable, Taken::Value);
-            if self.store.replace(key, Some(&stored), None).await? {
-                return Ok(taken);
+            seen = opened.map_or_else(Taken::Unreadable, Taken::Value);
+            match self.store.replace(key, Some(&stored), None).await {
+                Ok(true) => return Ok(seen),
+                Ok(false) => {}
+                Err(reason) => return Err(NotTaken { seen, reason }),
             }
         }
-        Err(changed_again(key))
+        let reason = changed_again(key);
+        Err(NotTaken { seen, reason })
     }
 
     /// Removes a value if no key opens it, also a damaged one. Returns true if it was removed.
@@ -153,6 +158,16 @@ pub enum Taken {
     Unreadable(OpenFailure),
     /// Nothing: there was no value.
     Absent,
+}
+
+/// Error of [`SealedStore::take`]. The value may be removed all the same: the answer of the store may have been lost.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct NotTaken {
+    /// Value that was about to be removed.
+    pub seen: Taken,
+    /// Why it is not known to be removed.
+    pub reason: String,
 }
 
 /// Returns the error for a value that no key opens, with what helps.

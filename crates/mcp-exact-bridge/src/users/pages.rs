@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::render::{escape, page, redirect, sentence};
 use super::revocations::Consent;
 use super::server::UserServer;
+use super::tokens::UserToken;
 use super::visits::{VISIT_SECONDS, Visit};
 use super::{Gateway, is_same, random_text, unix_time};
 
@@ -130,8 +131,8 @@ impl PageError {
             Self::PerhapsRevoked => sentence(
                 StatusCode::FORBIDDEN,
                 "The account was not connected",
-                "The gateway was changed after the program has asked, and cannot tell whether the access of the user was revoked since. \
-                 Call the tool again to begin again.",
+                "The program has asked some time ago, and the gateway cannot tell whether the access of the user was revoked since. Call \
+                 the tool again to begin again.",
             ),
             Self::Failed => sentence(
                 StatusCode::BAD_GATEWAY,
@@ -316,46 +317,86 @@ impl ConsentPages {
             StepKind::Connect { pending } => Some(pending),
             _ => None,
         })?;
-        let visit = self.0.use_visit(&id).await?.ok_or(PageError::Over)?;
-        let connected = self.store_tokens(&visit, pending, &query).await;
-        self.0.end_visit(&id, &visit).await?;
-        connected?;
+        // In a task: the browser may close the connection, and tokens are never stored without the look at revocations after it.
+        let (pages, visit) = (Self(Arc::clone(&self.0)), id.clone());
+        let connecting = tokio::spawn(async move { pages.connect(&visit, pending, &query).await });
+        let connected = connecting.await;
+        connected.map_err(|error| format!("a task ended early: {error}"))??;
         let body = "<p>The program can use it now. You can close this page.</p>";
         let title = "The account is connected";
         Ok(page(StatusCode::OK, title, body, &[no_cookie(&id)]))
     }
 
+    /// Stores the tokens of a visit, which ends in any case.
+    async fn connect(
+        &self,
+        id: &str,
+        pending: PendingGrant,
+        query: &Secret,
+    ) -> Result<(), PageError> {
+        let visit = self.0.use_visit(id).await?.ok_or(PageError::Over)?;
+        let connected = self.store_tokens((id, &visit), pending, query).await;
+        let ended = self.0.end_visit(id, &visit).await;
+        connected?;
+        ended?;
+        Ok(())
+    }
+
+    /// Stores the tokens of a visit. If they are not known to be stored with the consent of the user, nobody has them after that.
     async fn store_tokens(
         &self,
-        visit: &Visit,
+        (id, visit): (&str, &Visit),
         pending: PendingGrant,
         query: &Secret,
     ) -> Result<(), PageError> {
         let server = self.server_of(visit)?;
         let grant = server.code_grant().await?.ok_or(PageError::Over)?;
         let granted = grant.finish(pending, query).await?;
-        let token = server.user_token(&grant, granted);
-        let (tokens, principal) = (&self.0.tokens, &visit.principal);
-        let stored = async {
-            self.check_consent(visit).await?;
-            tokens.add(principal, &visit.server, token.clone()).await?;
-            // A revocation takes the tokens before and after it is announced: what it has not taken is seen here.
-            let ended = self.check_consent(visit).await;
-            if is_end_of_consent(&ended) {
-                tokens.give_up(principal, &visit.server, &token).await?;
-            }
-            ended
+        let token = UserToken {
+            visit: Some(id.to_owned()),
+            ..server.user_token(&grant, granted)
         };
-        let stored = stored.await;
-        if is_end_of_consent(&stored) {
+        let stored = self.store_token(visit, &token).await;
+        if stored.is_err() {
+            self.take_back(&server, (id, visit), token).await;
+        }
+        stored
+    }
+
+    /// Stores tokens while the consent of the user holds.
+    async fn store_token(&self, visit: &Visit, token: &UserToken) -> Result<(), PageError> {
+        self.check_consent(visit).await?;
+        let tokens = &self.0.tokens;
+        let adding = tokens.add(&visit.principal, &visit.server, token.clone());
+        adding.await?;
+        // A revocation takes the tokens before and after it is announced: what it has not taken is seen here.
+        self.check_consent(visit).await
+    }
+
+    /// Removes the tokens of a visit, which a call may have refreshed meanwhile, and has their authorization server revoke them.
+    async fn take_back(&self, server: &UserServer, (id, visit): (&str, &Visit), token: UserToken) {
+        let (tokens, principal, name) = (&self.0.tokens, &visit.principal, &visit.server);
+        let mut taken = match tokens.take_of_visit(principal, name, id).await {
+            Ok(taken) => taken,
+            Err(error) => {
+                tracing::warn!(error, "tokens of a user may still be stored");
+                let (principal, name) = (principal.clone(), name.clone());
+                let removing = tokens.clone().remove_later(principal, name, id.to_owned());
+                tokio::spawn(removing);
+                Vec::new()
+            }
+        };
+        if !taken.iter().any(|taken| taken.is_same(&token)) {
+            taken.push(token);
+        }
+        for token in taken {
             let outcome = server.tell_revocation(&token).await;
             tracing::info!(
                 server = server.name(),
                 ?outcome,
-                "a user was revoked while an account was connected"
+                "the tokens of an account that was not connected"
             );
         }
-        stored
     }
 
     /// Refuses a visit whose user may have been revoked since.
@@ -434,11 +475,6 @@ impl ConsentPages {
         }
         Ok(set_cookie(id, &sealed, VISIT_SECONDS))
     }
-}
-
-/// Returns true if the consent of a user ended before the account was connected.
-fn is_end_of_consent(ended: &Result<(), PageError>) -> bool {
-    matches!(ended, Err(PageError::Revoked | PageError::PerhapsRevoked))
 }
 
 /// Returns the value of `Set-Cookie` for a visit ("Consent Cookie Security").

@@ -128,7 +128,8 @@ pub(super) enum Consent {
     Valid,
     /// The user was revoked after having been asked.
     Revoked,
-    /// It is not known whether the user was revoked since: an earlier version has asked, or the record of then is lost.
+    /// It is not known whether the user was revoked since: an earlier version has asked, the record of then is lost, or more users were
+    /// revoked since than it names.
     Unknown,
 }
 

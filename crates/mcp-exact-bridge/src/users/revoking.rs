@@ -15,7 +15,7 @@ use super::{Gateway, Users};
 /// Time limit for telling one authorization server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a revocation has done; [`Users::revoke`] returns it. The stored tokens of the principal are removed in any case.
+/// What a revocation has done; [`Users::revoke`] returns it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
@@ -26,11 +26,20 @@ pub struct Revocation {
     pub failure: Option<RevocationFailure>,
 }
 
-/// What a revocation has not done although the stored tokens are removed. It is repeated by another revocation of the principal,
-/// which finds no tokens then.
+/// What a revocation has not done. Another revocation of the principal repeats it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevocationFailure {
+    /// The processes were told, and the stored tokens may still be there, for this reason. The authorization servers of those that were
+    /// seen are told all the same.
+    #[error("the gateways know of it, and the stored tokens of the user may still be there: {0}")]
+    NotRemoved(String),
+    /// The stored tokens may still be there, for this reason, and the processes may not have been told. The authorization servers of those
+    /// that were seen are told all the same.
+    #[error(
+        "the stored tokens of the user may still be there, and the gateways may not know of it: {0}"
+    )]
+    NotRemovedNorAnnounced(String),
     /// The processes of the gateway may not have been told, for this reason: connections and exchanged tokens of the principal go on.
     #[error(
         "the gateways may not know of it, so that connections and exchanged tokens of the user go on: {0}"
@@ -75,24 +84,32 @@ impl Users {
     /// The token of the principal for the gateway stays valid: its issuer has to be told by the operator.
     ///
     /// # Errors
-    /// Returns the error of the store if the stored tokens could not be removed; nobody was told then. If the store fails later, the
-    /// authorization servers are told all the same, and [`Revocation::failure`] says what was not done.
+    /// Returns the error of the store if it has done nothing; nobody was told then. If it fails at times, the authorization servers of
+    /// the tokens that were seen are told all the same, and [`Revocation::failure`] says what was not done.
     pub async fn revoke(&self, principal: &str) -> Result<Revocation, String> {
         let gateway = &self.0;
-        let (accounts, mut problem) = gateway.tokens.take(principal).await.map_err(not_removed)?;
-        let mut accounts: Vec<_> = accounts.into_iter().collect();
-        let failure = match gateway.revocations.announce(principal).await {
-            Err(error) => Some(RevocationFailure::NotAnnounced(error)),
-            // What was added meanwhile by those who could not see the announcement.
-            Ok(()) => match gateway.tokens.take(principal).await {
-                Err(error) => Some(RevocationFailure::NotLookedAgain(error)),
-                Ok((added, added_problem)) => {
-                    accounts.extend(added);
-                    problem = problem.or(added_problem);
-                    None
-                }
-            },
-        };
+        let first = gateway.tokens.take(principal).await;
+        let announced = gateway.revocations.announce(principal).await;
+        // What was added meanwhile by those who could not see the announcement, and what was not removed at once.
+        let second = gateway.tokens.take(principal).await;
+        let failure = failure_of(first.failure, announced, second.failure);
+        let problem = first.problem.or(second.problem);
+        let mut accounts: Vec<_> = first.tokens.into_iter().collect();
+        for (server, token) in second.tokens {
+            let is_same =
+                |(of, known): &(String, UserToken)| *of == server && known.is_same(&token);
+            if !accounts.iter().any(is_same) {
+                accounts.push((server, token));
+            }
+        }
+        if let Some(RevocationFailure::NotRemovedNorAnnounced(reason)) = &failure
+            && accounts.is_empty()
+            && problem.is_none()
+        {
+            return Err(format!(
+                "the stored tokens of the user may still be there, and neither gateways nor authorization servers were told: {reason}"
+            ));
+        }
         if gateway.revocations.is_watched()
             && let Err(error) = gateway.look_for_revocations().await
         {
@@ -104,7 +121,7 @@ impl Users {
             server: String::new(),
             issuer: String::new(),
             outcome: RevocationOutcome::Failed(format!(
-                "{problem}; they are removed, and valid at their authorization servers until they expire there"
+                "{problem}; they are valid at their authorization servers until they expire there"
             )),
         }));
         Ok(Revocation { accounts, failure })
@@ -172,11 +189,30 @@ fn failed(reason: &str) -> RevocationOutcome {
     RevocationOutcome::Failed(reason.to_owned())
 }
 
-/// Returns the error for tokens that could not be removed.
-fn not_removed(error: String) -> String {
-    format!(
-        "the stored tokens of the user may still be there, and neither gateways nor authorization servers were told: {error}"
-    )
+/// Returns what was not done by a revocation that has removed the tokens, was announced, and has removed tokens again.
+fn failure_of(
+    first: Option<String>,
+    announced: Result<(), String>,
+    second: Option<String>,
+) -> Option<RevocationFailure> {
+    match (first, announced, second) {
+        (_, Ok(()), None) => None,
+        (Some(reason), Ok(()), Some(_)) => Some(RevocationFailure::NotRemoved(reason)),
+        (Some(reason), Err(_), Some(_)) => Some(RevocationFailure::NotRemovedNorAnnounced(reason)),
+        (_, Err(reason), _) => Some(RevocationFailure::NotAnnounced(reason)),
+        (None, Ok(()), Some(reason)) => Some(RevocationFailure::NotLookedAgain(reason)),
+    }
+}
+
+/// Error of [`revoke`](fn@revoke): what it has not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{failure}")]
+#[non_exhaustive]
+pub struct PartialRevocation {
+    /// True if tokens were found.
+    pub is_known: bool,
+    /// What was not done.
+    pub failure: RevocationFailure,
 }
 
 /// Removes all tokens of a principal from the store of a gateway, without its key; returns false if there are none. All processes
@@ -184,15 +220,15 @@ fn not_removed(error: String) -> String {
 /// within a second or so. The tokens stay valid at their authorization servers: [`Users::revoke`] tells these, too.
 ///
 /// # Errors
-/// Returns the error of the store, and what is done. The revocation can be repeated.
-pub async fn revoke(store: &dyn TokenStore, principal: &str) -> Result<bool, String> {
-    let is_known = UserTokens::remove(store, principal).await;
-    let is_known = is_known.map_err(not_removed)?;
-    let removed = |failure: RevocationFailure| format!("the stored tokens are removed; {failure}");
+/// Returns what the store has not done. The revocation can be repeated.
+pub async fn revoke(store: &dyn TokenStore, principal: &str) -> Result<bool, PartialRevocation> {
+    let (is_known, removed) = UserTokens::remove(store, principal).await;
     let announced = announce(store, principal).await;
-    announced.map_err(|error| removed(RevocationFailure::NotAnnounced(error)))?;
-    // What was added meanwhile by those who could not see the announcement.
-    let is_added = UserTokens::remove(store, principal).await;
-    let is_added = is_added.map_err(|error| removed(RevocationFailure::NotLookedAgain(error)))?;
-    Ok(is_known || is_added)
+    // What was added meanwhile by those who could not see the announcement, and what was not removed at once.
+    let (is_added, removed_again) = UserTokens::remove(store, principal).await;
+    let is_known = is_known || is_added;
+    match failure_of(removed.err(), announced, removed_again.err()) {
+        None => Ok(is_known),
+        Some(failure) => Err(PartialRevocation { is_known, failure }),
+    }
 }

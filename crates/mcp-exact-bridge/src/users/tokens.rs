@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_auth::Secret;
-use mcp_exact_auth::client::{SealedStore, Taken, TokenStore};
+use mcp_exact_auth::client::{NotTaken, SealedStore, Taken, TokenStore};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, Serializer};
 use tokio::time::sleep;
@@ -31,6 +31,9 @@ pub(super) struct UserToken {
     /// Number of claims of processes that were about to use the refresh token.
     #[serde(default)]
     pub(super) claims: u64,
+    /// Id of the visit on which the user has agreed; `None` if an earlier version has stored the tokens. Refreshed tokens keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) visit: Option<String>,
 }
 
 impl UserToken {
@@ -40,7 +43,7 @@ impl UserToken {
     }
 
     /// Returns true if these are the same tokens; claims do not count.
-    fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         self.access_token == other.access_token && self.refresh_token == other.refresh_token
     }
 }
@@ -76,7 +79,17 @@ struct State {
 type Account = (String, String);
 
 /// Tokens by server.
-type OfPrincipal = BTreeMap<String, UserToken>;
+pub(super) type OfPrincipal = BTreeMap<String, UserToken>;
+
+/// What [`UserTokens::take`] has removed.
+pub(super) struct TakenTokens {
+    /// Tokens by server.
+    pub(super) tokens: OfPrincipal,
+    /// Why some that were removed cannot be read.
+    pub(super) problem: Option<String>,
+    /// Error of the store, which may still have the tokens.
+    pub(super) failure: Option<String>,
+}
 
 /// Tokens that could not be written.
 #[derive(Clone)]
@@ -164,17 +177,15 @@ impl UserTokens {
         adding.await
     }
 
-    /// Removes and returns the tokens of a principal, by server, and why some that were removed cannot be read. A process that is
-    /// refreshing them keeps none.
-    pub(super) async fn take(
-        &self,
-        principal: &str,
-    ) -> Result<(OfPrincipal, Option<String>), String> {
-        let (store, record) = (&self.0.store, record_of(principal));
-        let lock = store.lock(&record).await?;
-        let removed = store.take(&record).await?;
-        drop(lock);
-        let read = match removed {
+    /// Removes and returns the tokens of a principal, by server. A process that is refreshing them keeps none. If the store fails, it
+    /// returns those that it has seen: they may be removed.
+    pub(super) async fn take(&self, principal: &str) -> TakenTokens {
+        let removed = self.take_record(principal).await;
+        let (seen, failure) = match removed {
+            Ok(taken) => (taken, None),
+            Err(NotTaken { seen, reason }) => (seen, Some(reason)),
+        };
+        let read = match seen {
             Taken::Absent => Ok(OfPrincipal::new()),
             Taken::Value(text) => decode(&text).map_err(|damage| damage.to_string()),
             Taken::Unreadable(failure) if failure.is_damage() => Err(format!(
@@ -184,24 +195,73 @@ impl UserTokens {
                 Err("none of the keys opens the stored tokens of the user".to_owned())
             }
         };
-        let (mut taken, problem) = match read {
-            Ok(taken) => (taken, None),
+        let (mut tokens, problem) = match read {
+            Ok(tokens) => (tokens, None),
             Err(problem) => (OfPrincipal::new(), Some(problem)),
         };
         let mut all = self.0.unsaved.lock();
         for ((_, server), unsaved) in all.extract_if(|(of, _), _| of == principal) {
-            taken.insert(server, unsaved.token);
+            tokens.insert(server, unsaved.token);
         }
-        Ok((taken, problem))
+        TakenTokens {
+            tokens,
+            problem,
+            failure,
+        }
     }
 
-    /// Removes the tokens of a principal from a store whose key is not known. Returns false if there are none.
-    pub(super) async fn remove(store: &dyn TokenStore, principal: &str) -> Result<bool, String> {
+    async fn take_record(&self, principal: &str) -> Result<Taken, NotTaken> {
+        let (store, record) = (&self.0.store, record_of(principal));
+        let lock = store.lock(&record).await;
+        let _lock = lock.map_err(|reason| NotTaken {
+            seen: Taken::Absent,
+            reason,
+        })?;
+        store.take(&record).await
+    }
+
+    /// Removes the tokens of a principal from a store whose key is not known. Returns whether there were any, and the error of the
+    /// store if they may still be there.
+    pub(super) async fn remove(
+        store: &dyn TokenStore,
+        principal: &str,
+    ) -> (bool, Result<(), String>) {
         let record = record_of(principal);
-        let _lock = store.lock(&record).await?;
-        let is_known = store.read(&record).await?.is_some();
-        store.remove(&record).await?;
-        Ok(is_known)
+        let mut is_known = false;
+        let removing = async {
+            let _lock = store.lock(&record).await?;
+            is_known = store.read(&record).await?.is_some();
+            store.remove(&record).await
+        };
+        let removed = removing.await;
+        (is_known, removed)
+    }
+
+    /// Removes and returns the tokens of a principal at a server if the user has agreed to them on this visit, refreshed or not.
+    pub(super) async fn take_of_visit(
+        &self,
+        principal: &str,
+        server: &str,
+        visit: &str,
+    ) -> Result<Vec<UserToken>, String> {
+        let is_of_visit = |token: &UserToken| token.visit.as_deref() == Some(visit);
+        let taking = self.update(principal, |all| {
+            if all.get(server).is_some_and(is_of_visit) {
+                all.remove(server)
+            } else {
+                None
+            }
+        });
+        let mut taken: Vec<_> = taking.await?.into_iter().collect();
+        let account = (principal.to_owned(), server.to_owned());
+        let mut unsaved = self.0.unsaved.lock();
+        if unsaved
+            .get(&account)
+            .is_some_and(|unsaved| is_of_visit(&unsaved.token))
+        {
+            taken.extend(unsaved.remove(&account).map(|unsaved| unsaved.token));
+        }
+        Ok(taken)
     }
 
     /// Claims tokens for a refresh, right before their refresh token is used. Returns them as they are stored then; `None` if `known`
@@ -277,6 +337,21 @@ impl UserTokens {
             match self.save(&account, &unsaved).await {
                 Ok(_) => return,
                 Err(error) => tracing::warn!(error, "new tokens of a user are not stored yet"),
+            }
+            pause = longest.min(pause * 2);
+        }
+    }
+
+    /// Removes the tokens of a visit that could not be removed, as soon as the store works.
+    pub(super) async fn remove_later(self, principal: String, server: String, visit: String) {
+        let (mut pause, longest) = SAVE_PAUSES;
+        loop {
+            sleep(pause).await;
+            match self.take_of_visit(&principal, &server, &visit).await {
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(error, "tokens of a user are not removed yet");
+                }
             }
             pause = longest.min(pause * 2);
         }
@@ -385,6 +460,7 @@ mod tests {
             client_id: String::new(),
             url: String::new(),
             claims: 0,
+            visit: None,
         }
     }
 
@@ -448,22 +524,44 @@ mod tests {
             let known = tokens.of("ann", "mail").await;
             let error = known.err().expect("unreadable");
             assert!(!error.contains("mail"), "{error}");
-            let (taken, problem) = tokens.take("ann").await.expect("the store");
-            assert!(taken.is_empty());
-            let problem = problem.expect("a problem");
+            let taken = tokens.take("ann").await;
+            assert!(taken.tokens.is_empty() && taken.failure.is_none());
+            let problem = taken.problem.expect("a problem");
             assert!(problem.contains(words), "{problem}");
         }
         store
             .write(&record, &Secret::new("cut"))
             .await
             .expect("written");
-        let (_, problem) = tokens.take("ann").await.expect("the store");
+        let problem = tokens.take("ann").await.problem;
         let problem = problem.expect("a problem");
         assert!(problem.contains("damaged: it is cut off"), "{problem}");
-        assert_eq!(
-            tokens.take("ann").await.map(|(_, problem)| problem),
-            Ok(None)
-        );
+        assert_eq!(tokens.take("ann").await.problem, None);
+    }
+
+    /// What is taken back of a visit is what it has stored, also if it was refreshed meanwhile, and nothing of another visit.
+    #[tokio::test]
+    async fn tokens_of_a_visit_are_taken_back() {
+        let (_, [tokens, other]) = processes();
+        let of_visit = |text, visit: &str| UserToken {
+            visit: Some(visit.to_owned()),
+            ..token(text)
+        };
+        let adding = tokens.add("ann", "mail", of_visit("a", "v"));
+        adding.await.expect("added");
+        let claimed = other.claim("ann", "mail", &token("a")).await;
+        let claimed = claimed.expect("the store").expect("it is stored");
+        assert!(other.keep("ann", "mail", claimed, of_visit("b", "v")).await);
+        let taken = tokens.take_of_visit("ann", "mail", "v").await;
+        let taken = taken.expect("the store");
+        assert_eq!(taken.len(), 1);
+        assert!(taken[0].is_same(&token("b")));
+        assert_eq!(stored(&tokens, "mail").await, None);
+        let adding = tokens.add("ann", "mail", of_visit("c", "w"));
+        adding.await.expect("added");
+        let taken = tokens.take_of_visit("ann", "mail", "v").await;
+        assert!(taken.expect("the store").is_empty());
+        assert_eq!(stored(&tokens, "mail").await.as_deref(), Some("c"));
     }
 
     /// A process that stalls for longer than its lock lasts uses no refresh token that another one has used, and takes away no tokens

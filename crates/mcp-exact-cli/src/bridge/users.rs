@@ -71,7 +71,7 @@ pub async fn revoke(path: &Path, principal: &str) -> anyhow::Result<Revocation> 
 
 /// Returns the error of a revocation with what helps.
 #[cfg(feature = "sessions")]
-pub fn run_again(error: String) -> anyhow::Error {
+fn run_again(error: String) -> anyhow::Error {
     anyhow::Error::msg(format!(
         "{error}; run the command again once the store works"
     ))

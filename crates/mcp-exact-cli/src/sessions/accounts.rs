@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
 use clap::Args;
 use mcp_exact_bridge::users::{
-    ResealCounts, Revocation, RevocationFailure, RevocationOutcome, RevokedAccount,
+    PartialRevocation, ResealCounts, Revocation, RevocationFailure, RevocationOutcome,
+    RevokedAccount,
 };
 use serde_json::{Value, json};
 
@@ -152,16 +152,14 @@ pub(super) async fn revoke(arguments: &Revoke) -> anyhow::Result<Outcome> {
         Some(path) => {
             let revoking = crate::bridge::users::revoke(path, &arguments.principal);
             let revocation = revoking.await?;
-            (!revocation.accounts.is_empty(), Some(revocation))
+            (!revocation.accounts.is_empty(), revocation)
         }
-        None => (arguments.revoke().await?, None),
+        None => arguments.revoke().await?,
     };
-    let is_with_config = revocation.is_some();
-    let revocation = revocation.unwrap_or_default();
     let mut out = stdout();
     if arguments.json {
         let mut line = revocation_json(&revocation, is_known);
-        if is_with_config {
+        if arguments.config.is_some() {
             line["accounts"] = revocation.accounts.iter().map(account_json).collect();
         }
         out.json(&line)?;
@@ -181,12 +179,20 @@ pub(super) async fn revoke(arguments: &Revoke) -> anyhow::Result<Outcome> {
 /// Returns what a revocation has done in the gateways, and what it has not, as JSON.
 fn revocation_json(revocation: &Revocation, is_known: bool) -> Value {
     let failure = revocation.failure.as_ref();
+    let (is_removed, is_announced) = match failure {
+        Some(RevocationFailure::NotRemoved(_)) => (false, true),
+        Some(RevocationFailure::NotRemovedNorAnnounced(_)) => (false, false),
+        Some(RevocationFailure::NotAnnounced(_)) => (true, false),
+        _ => (true, true),
+    };
     let mut line = json!({
-        "revoked": is_known,
-        "connectionsEnded": !matches!(failure, Some(RevocationFailure::NotAnnounced(_))),
+        "revoked": is_known && is_removed,
+        "connectionsEnded": is_announced,
     });
     if let Some(failure) = failure {
         let name = match failure {
+            RevocationFailure::NotRemoved(_) => "not-removed",
+            RevocationFailure::NotRemovedNorAnnounced(_) => "not-removed-nor-announced",
             RevocationFailure::NotAnnounced(_) => "not-announced",
             RevocationFailure::NotLookedAgain(_) => "not-looked-again",
             _ => "unknown",
@@ -201,6 +207,10 @@ fn revocation_json(revocation: &Revocation, is_known: bool) -> Value {
 fn revocation_lines(revocation: &Revocation, is_known: bool) -> Text {
     let mut lines = Text::default();
     lines.push_line(&Text::from(match (is_known, &revocation.failure) {
+        (
+            _,
+            Some(RevocationFailure::NotRemoved(_) | RevocationFailure::NotRemovedNorAnnounced(_)),
+        ) => "not removed from the store yet",
         (true, _) => "revoked",
         (false, None) => {
             "no tokens were stored; exchanged tokens are forgotten, and connections end"
@@ -214,14 +224,14 @@ fn revocation_lines(revocation: &Revocation, is_known: bool) -> Text {
         |account: &RevokedAccount| matches!(account.outcome, RevocationOutcome::Failed(_));
     if revocation.accounts.iter().any(is_failed) {
         lines.push_line(&Text::from(
-            "the gateway has removed what is not revoked, too, so that this command cannot revoke it any more: revoke the access of the \
-             gateway at the authorization server, or wait until the tokens expire",
+            "what is not revoked is not kept for another try: revoke the access of the gateway at the authorization server, or wait until \
+             the tokens expire",
         ));
     }
     if let Some(failure) = &revocation.failure {
         lines.push_line(&text!("not done: {}", Untrusted(&failure.to_string())));
         lines.push_line(&Text::from(
-            "run the command again once the store works: it finds no tokens then, and does the rest",
+            "run the command again once the store works: it does the rest",
         ));
     }
     lines
@@ -270,22 +280,36 @@ fn account_line(account: &RevokedAccount) -> Text {
 }
 
 impl Revoke {
-    /// Removes the tokens from their store; returns false if there are none.
-    async fn revoke(&self) -> anyhow::Result<bool> {
+    /// Removes the tokens from their store without the key of the gateway; returns whether there were any.
+    async fn revoke(&self) -> anyhow::Result<(bool, Revocation)> {
         let principal = &self.principal;
         #[cfg(unix)]
         if let Some(directory) = &self.directory {
             if !directory.is_dir() {
-                bail!("{} is not a directory", directory.display());
+                anyhow::bail!("{} is not a directory", directory.display());
             }
             let folder = directory.join(crate::bridge::users::TOKENS_FOLDER);
             let store = mcp_exact::auth::client::FileStore::new(folder);
-            let revoked = mcp_exact_bridge::users::revoke(&store, principal).await;
-            return revoked.map_err(crate::bridge::users::run_again);
+            return Ok(outcome_of(
+                mcp_exact_bridge::users::revoke(&store, principal).await,
+            ));
         }
         let store = mcp_exact_redis::RedisTokenStore::open(&self.connection.options()?)?;
         let revoked = mcp_exact_bridge::users::revoke(&store, principal).await;
         store.end().await;
-        revoked.map_err(crate::bridge::users::run_again)
+        Ok(outcome_of(revoked))
     }
+}
+
+/// Returns whether tokens were found, and what a revocation without the key of the gateway has not done.
+fn outcome_of(revoked: Result<bool, PartialRevocation>) -> (bool, Revocation) {
+    let mut revocation = Revocation::default();
+    let is_known = match revoked {
+        Ok(is_known) => is_known,
+        Err(partial) => {
+            revocation.failure = Some(partial.failure);
+            partial.is_known
+        }
+    };
+    (is_known, revocation)
 }

@@ -78,6 +78,7 @@ impl UserServer {
             Ok(granted) => {
                 let token = UserToken {
                     claims: claimed.claims,
+                    visit: claimed.visit.clone(),
                     ..self.user_token(grant, granted)
                 };
                 let (name, kept) = (&self.name, token.clone());
@@ -167,6 +168,7 @@ impl UserServer {
             client_id: grant.client_id().to_owned(),
             url: self.url.clone(),
             claims: 0,
+            visit: None,
         }
     }
 }

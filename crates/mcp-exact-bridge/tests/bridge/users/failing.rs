@@ -1,12 +1,14 @@
 //! Stores that fail at the worst moment: a refresh token is used up, and the new tokens cannot be written; tokens are revoked, and
-//! the gateways cannot be told.
+//! the gateways cannot be told, or the answer of the store is lost; an account is connected, and nothing can be read after that.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 use mcp_exact_bridge::users::{Revocation, RevocationFailure, RevocationOutcome, UserGrant};
+
+use tokio::sync::Notify;
 
 use super::Consent;
 use super::world::{Gateway, Shared, who};
@@ -17,6 +19,12 @@ struct FailingStore {
     store: MemoryStore,
     left: AtomicUsize,
     made: AtomicUsize,
+    /// True if the answer to the next change is lost.
+    loses_answer: AtomicBool,
+    /// True if the next task that locks tokens of a user has to wait for `go_on`.
+    waits: AtomicBool,
+    is_waiting: Notify,
+    go_on: Notify,
 }
 
 impl FailingStore {
@@ -25,6 +33,10 @@ impl FailingStore {
             store: MemoryStore::default(),
             left: AtomicUsize::new(usize::MAX),
             made: AtomicUsize::new(0),
+            loses_answer: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
+            is_waiting: Notify::new(),
+            go_on: Notify::new(),
         }
     }
 
@@ -59,6 +71,9 @@ impl TokenStore for FailingStore {
             let replaced = self.store.replace(key, expected, value).await?;
             self.left.fetch_sub(1, Ordering::SeqCst);
             self.made.fetch_add(1, Ordering::SeqCst);
+            if self.loses_answer.swap(false, Ordering::SeqCst) {
+                return Err("no answer in time".to_owned());
+            }
             Ok(replaced)
         })
     }
@@ -68,7 +83,13 @@ impl TokenStore for FailingStore {
     }
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
-        self.store.lock(key)
+        Box::pin(async move {
+            if key.starts_with("user-tokens ") && self.waits.swap(false, Ordering::SeqCst) {
+                self.is_waiting.notify_one();
+                self.go_on.notified().await;
+            }
+            self.store.lock(key).await
+        })
     }
 }
 
@@ -139,5 +160,87 @@ async fn unannounced_revocations_tell_what_was_done() {
     assert_eq!(revoked.failure, Some(failure));
     assert_eq!(world.service.site.count("/revoke"), 2);
     store.left.store(usize::MAX, Ordering::SeqCst);
+    assert_eq!(users.revoke(&principal).await, Ok(Revocation::default()));
+}
+
+/// "The authorization server […] invalidates the token" (RFC 7009, section 2.1) also if the store has removed the tokens, and its answer
+/// is lost: what was seen before is told, because another revocation finds nothing any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_answers_lose_no_tokens() {
+    let store = Arc::new(FailingStore::new());
+    let shared = Shared {
+        store: Arc::clone(&store) as Arc<dyn TokenStore>,
+        ..Shared::default()
+    };
+    let world = Consent::with(&shared).await;
+    let revokes = &world.service.behaviour.revokes;
+    revokes.store(true, Ordering::Relaxed);
+    let url = world.asked("ann").await;
+    world.browser("ann").agree(&url).await;
+    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let users = &world.gateway.users;
+    store.loses_answer.store(true, Ordering::SeqCst);
+    let revoked = users.revoke(&principal).await.expect("removed");
+    let [account] = &revoked.accounts[..] else {
+        panic!("{revoked:?}");
+    };
+    assert_eq!(account.outcome, RevocationOutcome::Revoked);
+    assert_eq!(revoked.failure, None);
+    assert_eq!(world.service.site.count("/revoke"), 2);
+}
+
+/// A page whose look at revocations fails after it has stored tokens connects no account: the authorization server is told to revoke
+/// them, and they are removed as soon as the store works.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unchecked_tokens_are_taken_back() {
+    let store = Arc::new(FailingStore::new());
+    let shared = Shared {
+        store: Arc::clone(&store) as Arc<dyn TokenStore>,
+        ..Shared::default()
+    };
+    let world = Consent::with(&shared).await;
+    let revokes = &world.service.behaviour.revokes;
+    revokes.store(true, Ordering::Relaxed);
+    let url = world.asked("ann").await;
+    // The tokens are written, and nothing can be read after that.
+    store.left.store(1, Ordering::SeqCst);
+    let page = world.browser("ann").agree(&url).await;
+    assert_eq!(page.status, 502, "{}", page.body);
+    assert_eq!(world.service.site.count("/revoke"), 2);
+    let made = store.made.load(Ordering::SeqCst);
+    store.left.store(usize::MAX, Ordering::SeqCst);
+    let is_removed = || store.made.load(Ordering::SeqCst) > made;
+    wait_until(is_removed, "the tokens are removed").await;
+    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let revoked = world.gateway.users.revoke(&principal).await;
+    assert_eq!(revoked, Ok(Revocation::default()));
+}
+
+/// A user who is revoked while the account is connected, and whose browser has closed the connection, has no account after it, and the
+/// authorization server is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closed_browsers_leave_no_tokens() {
+    let store = Arc::new(FailingStore::new());
+    let shared = Shared {
+        store: Arc::clone(&store) as Arc<dyn TokenStore>,
+        ..Shared::default()
+    };
+    let world = Consent::with(&shared).await;
+    let revokes = &world.service.behaviour.revokes;
+    revokes.store(true, Ordering::Relaxed);
+    let url = world.asked("ann").await;
+    // The page has seen that the consent holds, and has not stored the tokens.
+    store.waits.store(true, Ordering::SeqCst);
+    let mut browser = world.browser("ann");
+    let agreeing = tokio::spawn(async move { browser.agree(&url).await });
+    store.is_waiting.notified().await;
+    agreeing.abort();
+    assert!(agreeing.await.is_err());
+    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let users = &world.gateway.users;
+    assert_eq!(users.revoke(&principal).await, Ok(Revocation::default()));
+    store.go_on.notify_one();
+    let is_told = || world.service.site.count("/revoke") == 2;
+    wait_until(is_told, "the authorization server is told").await;
     assert_eq!(users.revoke(&principal).await, Ok(Revocation::default()));
 }
