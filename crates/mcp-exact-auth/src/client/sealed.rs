@@ -95,8 +95,29 @@ impl SealedStore {
     /// # Errors
     /// Returns the error of the store.
     pub async fn remove_unreadable(&self, key: &str) -> Result<bool, String> {
-        match self.store.read(key).await? {
-            Some(stored) if self.open(key, &stored).is_err() => {
+        self.remove_if(key, |_| true).await
+    }
+
+    /// Removes a value if it is damaged ([`OpenFailure::is_damage`]), and leaves one that was sealed with another key. Returns true if it
+    /// was removed.
+    ///
+    /// # Errors
+    /// Returns the error of the store.
+    pub async fn remove_damaged(&self, key: &str) -> Result<bool, String> {
+        self.remove_if(key, OpenFailure::is_damage).await
+    }
+
+    /// Removes a value that no key opens, for some reasons.
+    async fn remove_if(
+        &self,
+        key: &str,
+        is_removed: impl Fn(OpenFailure) -> bool,
+    ) -> Result<bool, String> {
+        let Some(stored) = self.store.read(key).await? else {
+            return Ok(false);
+        };
+        match self.open(key, &stored) {
+            Err(failure) if is_removed(failure) => {
                 self.store.replace(key, Some(&stored), None).await
             }
             _ => Ok(false),

@@ -16,7 +16,7 @@ pub struct ResealCounts {
     /// Values that no key opens, because they were encrypted with another one: errors for their users, until that key is added, or
     /// [`Users::remove_unreadable`].
     pub unreadable: usize,
-    /// Values that are damaged: errors for their users, until [`Users::remove_unreadable`]. No key helps.
+    /// Values that are damaged: errors for their users, until [`Users::remove_damaged`]. No key helps.
     pub damaged: Vec<DamagedValue>,
     /// Values of an earlier version whose keys are not known, and that cannot be encrypted anew before they are used once more.
     pub unlisted: usize,
@@ -72,6 +72,19 @@ impl Users {
         let mut removed = 0;
         for key in self.sealed_keys().await? {
             removed += usize::from(self.0.store.remove_unreadable(&key).await?);
+        }
+        Ok(removed)
+    }
+
+    /// Removes the tokens of users and registrations of clients that are damaged, and leaves those of a key that is missing here. Returns
+    /// their number.
+    ///
+    /// # Errors
+    /// Returns the error of the store. What was removed before stays so.
+    pub async fn remove_damaged(&self) -> Result<usize, String> {
+        let mut removed = 0;
+        for key in self.sealed_keys().await? {
+            removed += usize::from(self.0.store.remove_damaged(&key).await?);
         }
         Ok(removed)
     }

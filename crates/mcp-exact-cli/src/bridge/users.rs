@@ -33,13 +33,20 @@ pub struct UserServers {
     redis: Option<mcp_exact_redis::RedisTokenStore>,
 }
 
-/// Encrypts what a gateway has stored with the first key of its configuration, after what no key opens was removed if that is wanted;
-/// returns the number of values that were removed, too.
+/// What is removed before the rest is encrypted anew.
 #[cfg(feature = "sessions")]
-pub async fn reseal(
-    path: &Path,
-    removes_unreadable: bool,
-) -> anyhow::Result<(ResealCounts, usize)> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    Nothing,
+    /// What is damaged.
+    Damaged,
+    /// What no key opens, and what is damaged.
+    Unreadable,
+}
+
+/// Encrypts what a gateway has stored with the first key of its configuration; returns the number of values that were removed, too.
+#[cfg(feature = "sessions")]
+pub async fn reseal(path: &Path, removal: Removal) -> anyhow::Result<(ResealCounts, usize)> {
     let servers = UserServers::from_file(path)?;
     if servers.needs_seal {
         bail!(
@@ -48,10 +55,10 @@ pub async fn reseal(
         );
     }
     let work = async {
-        let removed = if removes_unreadable {
-            servers.users.remove_unreadable().await?
-        } else {
-            0
+        let removed = match removal {
+            Removal::Nothing => 0,
+            Removal::Damaged => servers.users.remove_damaged().await?,
+            Removal::Unreadable => servers.users.remove_unreadable().await?,
         };
         Ok((servers.users.reseal().await?, removed))
     };

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::ConnectionArguments;
 use crate::Outcome;
+use crate::bridge::users::Removal;
 use crate::terminal::stdout;
 use crate::text::{Text, Untrusted, text};
 
@@ -67,6 +68,9 @@ pub(super) struct Reseal {
     /// Remove first what none of the keys opens, after a key was lost, and what is damaged: the users are asked again.
     #[arg(long)]
     remove_unreadable: bool,
+    /// Remove first what is damaged, which no key helps, and leave what has another key: the users of that are asked again.
+    #[arg(long, conflicts_with = "remove_unreadable")]
+    remove_damaged: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -74,7 +78,14 @@ pub(super) struct Reseal {
 
 /// Encrypts the stored tokens anew.
 pub(super) async fn reseal(arguments: &Reseal) -> anyhow::Result<Outcome> {
-    let resealing = crate::bridge::users::reseal(&arguments.config, arguments.remove_unreadable);
+    let removal = if arguments.remove_unreadable {
+        Removal::Unreadable
+    } else if arguments.remove_damaged {
+        Removal::Damaged
+    } else {
+        Removal::Nothing
+    };
+    let resealing = crate::bridge::users::reseal(&arguments.config, removal);
     let (counts, removed) = resealing.await?;
     let mut out = stdout();
     if arguments.json {
@@ -85,7 +96,8 @@ pub(super) async fn reseal(arguments: &Reseal) -> anyhow::Result<Outcome> {
         out.json(&json!({
             "renewed": counts.renewed,
             "current": counts.current,
-            "unreadable": counts.unreadable,
+            "unreadable": counts.unreadable + counts.damaged.len(),
+            "otherKey": counts.unreadable,
             "damaged": damaged.collect::<Vec<_>>(),
             "unlisted": counts.unlisted,
             "removed": removed,
@@ -111,10 +123,7 @@ fn reseal_lines(counts: &ResealCounts, removed: usize) -> Text {
         counts.unreadable + counts.damaged.len()
     ));
     if removed > 0 {
-        lines.push_line(&text!(
-            "{} that none of the keys opens, or that were damaged, were removed",
-            removed
-        ));
+        lines.push_line(&text!("{} that could not be read were removed", removed));
     }
     if counts.unreadable > 0 {
         lines.push_line(&text!(
@@ -132,7 +141,7 @@ fn reseal_lines(counts: &ResealCounts, removed: usize) -> Text {
     }
     if !counts.damaged.is_empty() {
         lines.push_line(&text!(
-            "{} damaged: no key helps; `--remove-unreadable` removes the tokens, and their users are asked again",
+            "{} damaged: no key helps; `--remove-damaged` removes these alone, and their users are asked again",
             counts.damaged.len()
         ));
     }

@@ -216,8 +216,16 @@ async fn check_damaged(data: &Path, reseal: &[&str], folder: &Path) {
     );
     assert!(told[1].starts_with("damaged: user-tokens ["), "{told:?}");
     assert!(told[1].contains("cut off"), "{told:?}");
-    assert!(told[2].contains("--remove-unreadable"), "{told:?}");
+    assert!(told[2].contains("--remove-damaged"), "{told:?}");
     assert_eq!(told.len(), 3, "{told:?}");
+    let counts = |output: &std::process::Output| {
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        ["unreadable", "otherKey", "removed"].map(|name| told[name].as_u64())
+    };
+    let output = run_program(data, &[reseal, &["--json"]].concat()).await;
+    assert_eq!(counts(&output), [Some(1), Some(0), Some(0)]);
+    let output = run_program(data, &[reseal, &["--json", "--remove-damaged"]].concat()).await;
+    assert_eq!(counts(&output), [Some(0), Some(0), Some(1)]);
     std::fs::write(&path, stored).expect("a file");
 }
 

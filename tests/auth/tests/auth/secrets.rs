@@ -166,6 +166,12 @@ async fn damaged_values_are_named_so() {
     assert!(error.contains("add the key"), "{error}");
     let resealed = other.reseal("a").await;
     assert_eq!(resealed, Ok(Resealed::Unreadable(OpenFailure::OtherKey)));
+    assert_eq!(other.remove_damaged("a").await, Ok(false));
+    inner
+        .write("a", &Secret::new(&stored[..stored.len() - 4]))
+        .await
+        .expect("written");
+    assert_eq!(own.remove_damaged("a").await, Ok(true));
 }
 
 /// "If several processes share a store, `lock` must be exclusive" (`TokenStore`): tasks that wait for a lock take no thread from its
