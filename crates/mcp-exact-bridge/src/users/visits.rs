@@ -37,7 +37,9 @@ pub(super) struct Visit {
     is_used: bool,
     /// What was known of revocations when the user was asked: the consent ends with a later one of the principal. `None` if an earlier
     /// version has asked.
-    #[serde(default)]
+    ///
+    /// Processes of that version refuse `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     seen: Option<Seen>,
 }
 
@@ -196,5 +198,18 @@ impl Gateway {
         self.write_visit(id, visit).await?;
         let (latest, id) = (latest_of(&visit.principal, &visit.server), Secret::new(id));
         self.store.write_for(&latest, &id, visit.lifetime()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A visit of an earlier version stays readable by it, whose `seen` is missing or an object.
+    #[test]
+    fn visits_of_earlier_versions_stay_so() {
+        let text = r#"{"principal":"p","issuer":"i","subject":"s","server":"m","program":"g","client_id":"c","expires":1,"is_used":false}"#;
+        let visit: Visit = serde_json::from_str(text).expect("a visit");
+        assert_eq!(serde_json::to_string(&visit).expect("JSON"), text);
     }
 }
