@@ -190,6 +190,16 @@ mod tests {
         assert!(new.is_current(&new.seal("state", b""), b""));
     }
 
+    /// The id of a key is in every string that is stored: it stays the same in each version. The expected bytes are the begin of the tag
+    /// that another implementation of XChaCha20-Poly1305 gives.
+    #[test]
+    fn ids_of_keys_do_not_change() {
+        let sealed = KeyRing::new([1; 32], []).seal("state", b"a");
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).expect("base64");
+        let id = &bytes[NONCE_BYTES - ID_BYTES..NONCE_BYTES];
+        assert_eq!(id, [0xc6, 0xb4, 0x39, 0x14]);
+    }
+
     /// A damaged string is told from one of a key that the ring does not have. Strings with other nonces, as earlier versions have
     /// sealed them, are opened as before.
     #[test]
