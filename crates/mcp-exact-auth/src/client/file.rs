@@ -34,8 +34,8 @@ use crate::secret::Secret;
 /// and ends with an error then; a process that writes without a pause lets others write every hundred values, or once a second.
 /// [`lock`](TokenStore::lock) waits as long as another task or process has the lock of the key.
 ///
-/// A file whose first line is damaged, or has a form that this version does not know, is an error when it is read or replaced;
-/// [`write`](TokenStore::write) and [`remove`](TokenStore::remove) take its place.
+/// A file whose first line is damaged, or has a form that this version does not know, is an error when it is read or replaced
+/// ([`is_malformed`](TokenStore::is_malformed)); [`write`](TokenStore::write) and [`remove`](TokenStore::remove) take its place.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     /// Path of the folder with the files.
@@ -158,7 +158,7 @@ enum FileContent {
     Value(Secret, Option<String>),
     /// The value has ended.
     Ended,
-    /// The first line is not complete, or has a form that this version does not know.
+    /// The first line is not complete, or has a form that this version does not know, or the file is no text.
     UnknownHead,
 }
 
@@ -198,18 +198,24 @@ fn has_ended(path: &Path) -> bool {
 /// Reads a value and its key; returns `None` if the file does not exist or the value has ended. A file whose first line is not known
 /// is an error, and not absent: it may have a value, of a newer version too.
 fn read_file(path: &Path) -> Result<Option<(Secret, Option<String>)>, String> {
+    match read_content(path)? {
+        Some(FileContent::Value(value, key)) => Ok(Some((value, key))),
+        Some(FileContent::Ended) | None => Ok(None),
+        Some(FileContent::UnknownHead) => {
+            let path = path.display();
+            Err(format!(
+                "{path} is damaged, or was written by a newer version: its first line is not known; use that version, or remove the file"
+            ))
+        }
+    }
+}
+
+/// Reads a file; returns `None` if it does not exist.
+fn read_content(path: &Path) -> Result<Option<FileContent>, String> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(match from_file(Secret::new(text)) {
-            FileContent::Value(value, key) => Some((value, key)),
-            FileContent::Ended => None,
-            FileContent::UnknownHead => {
-                let path = path.display();
-                return Err(format!(
-                    "{path} is damaged, or was written by a newer version: its first line is not known; use that version, or remove the file"
-                ));
-            }
-        }),
+        Ok(text) => Ok(Some(from_file(Secret::new(text)))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Ok(Some(FileContent::UnknownHead)),
         Err(error) => Err(describe_error(path, &error)),
     }
 }
@@ -405,6 +411,15 @@ impl TokenStore for FileStore {
             };
             run_blocking(work).await
         })
+    }
+
+    fn is_malformed<'a>(&'a self, key: &'a str) -> StoreFuture<'a, bool> {
+        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
+        Box::pin(run_blocking(move || {
+            check_folder(&folder)?;
+            let content = read_content(&path)?;
+            Ok(matches!(content, Some(FileContent::UnknownHead)))
+        }))
     }
 
     fn keys(&self) -> StoreFuture<'_, Vec<String>> {

@@ -54,8 +54,14 @@ pub trait TokenStore: Send + Sync + 'static {
         value: Option<&'a Secret>,
     ) -> StoreFuture<'a, bool>;
 
-    /// Removes a value, if there is one.
+    /// Removes a value, if there is one, also one that cannot be read ([`is_malformed`](Self::is_malformed)).
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()>;
+
+    /// Returns true if the key has something that [`read`](Self::read) cannot return although the store works, because it is damaged or
+    /// has a form that this version does not know. By default, a store has nothing of that kind.
+    fn is_malformed<'a>(&'a self, _key: &'a str) -> StoreFuture<'a, bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
 
     /// Returns the keys of all values, for programs that write all of them anew. Those that are written meanwhile may be missing. By
     /// default, a store lists none, and returns an error.

@@ -168,18 +168,23 @@ async fn files_with_unknown_first_lines_are_errors() {
     let value = Secret::new("v");
     store.write("k", &value).await.expect("written");
     let path = store.path_of_key("k", "json");
-    for damaged in ["#", "# aw", "#x aw\nv"] {
+    for damaged in [&b"#"[..], b"# aw", b"#x aw\nv", b"# aw\n\xff"] {
         std::fs::write(&path, damaged).expect("a file");
-        let error = store.read("k").await.expect_err(damaged);
+        let error = store.read("k").await.expect_err("an unknown form");
         assert!(error.contains("first line is not known"), "{error}");
+        assert_eq!(store.is_malformed("k").await, Ok(true));
         assert!(store.replace("k", None, Some(&value)).await.is_err());
         assert_eq!(store.sweep().await, 0);
-        assert_eq!(std::fs::read_to_string(&path).expect("a file"), damaged);
+        assert_eq!(std::fs::read(&path).expect("a file"), damaged);
         assert_eq!(store.keys().await, Ok(Vec::new()));
         assert_eq!(store.unlisted().await, Ok(1));
         store.write("k", &value).await.expect("written");
+        assert_eq!(store.is_malformed("k").await, Ok(false));
         assert_eq!(store.read("k").await, Ok(Some(value.clone())));
     }
+    std::fs::write(&path, "#").expect("a file");
+    assert_eq!(store.remove("k").await, Ok(()));
+    assert_eq!(store.is_malformed("k").await, Ok(false));
 }
 
 /// A value is absent after its lifetime, and its file is removed while others are written; so are the files of old locks that
