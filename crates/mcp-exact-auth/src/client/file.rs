@@ -30,8 +30,8 @@ use crate::secret::Secret;
 
 /// Token store in a folder of the user. The folder has mode 0700 and its files 0600; keys and values are not encrypted.
 ///
-/// Values are written one after the other, by all processes that share the folder. A write waits for its turn for 30 seconds at most,
-/// and ends with an error then; a process that writes without a pause lets others write every hundred values, or once a second.
+/// Values are written one after the other, by all processes that share the folder. A write waits for its turn, and a wait for longer than
+/// 30 seconds is in the log; a process that writes without a pause lets others write every hundred values, or once a second.
 /// [`lock`](TokenStore::lock) waits as long as another task or process has the lock of the key.
 ///
 /// A file whose first line is damaged, or has a form that this version does not know, is an error when it is read or replaced

@@ -25,6 +25,8 @@ pub(super) const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 pub(super) struct Sweeps {
     /// Unix time in milliseconds of the latest one.
     latest: AtomicU64,
+    /// Held by the one that runs.
+    pub(super) running: tokio::sync::Mutex<()>,
     /// Problems of the latest one, which were reported.
     reported: Mutex<HashSet<String>>,
 }
@@ -64,8 +66,11 @@ struct Found {
 
 impl FileStore {
     /// Removes the files that are not needed any more, beside those who write. Returns the number of problems that are new, which are in
-    /// the log: they keep nobody from writing.
+    /// the log: they keep nobody from writing. A removal that the one before it has not ended yet is left out.
     pub(super) async fn sweep(&self) -> usize {
+        let Ok(_running) = self.sweeps.running.try_lock() else {
+            return 0;
+        };
         let folder = self.folder.clone();
         let looking = run_blocking(move || Ok(look(&folder))).await;
         let mut found = looking.unwrap_or_else(|error| Found {
@@ -77,7 +82,7 @@ impl FileStore {
                 Ok(problems) => found.problems.extend(problems),
                 Err(error) => {
                     found.problems.push(error);
-                    // The folder is busy: the next removal is soon enough.
+                    // The other files have the same problem.
                     break;
                 }
             }

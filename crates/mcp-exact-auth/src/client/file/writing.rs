@@ -5,18 +5,19 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::lock_file;
+use super::{lock_file, log_problem};
 
 /// Name of the file that is locked.
 pub(super) const WRITING: &str = "writing";
-/// Time for which a task waits for the lock.
-pub(super) const LIMIT: Duration = Duration::from_secs(30);
+/// Time after which a task that waits for the lock says so in the log.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Shortest and longest time between attempts to get the lock from another process.
 const DELAYS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(20));
 /// Pause in which each process tries that waits: one of them gets the lock, and the next one after it or in the next pause.
@@ -68,25 +69,28 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// Waits until the lock is free, and acquires it.
+    /// Waits until the lock is free, however long that takes, and acquires it: what is written may be a refresh token whose predecessor
+    /// is used up. A wait for longer than [`PATIENCE`] is in the log once.
     ///
     /// # Errors
-    /// Returns the error of the file system, or that the lock was not free for [`LIMIT`].
+    /// Returns the error of the file system.
     pub(super) async fn begin(folder: &Path, turn: &Arc<Mutex<Turn>>) -> Result<Self, String> {
         let path = folder.join(WRITING);
-        let locking = async {
-            let mut turn = Arc::clone(turn).lock_owned().await;
-            turn.give_way().await;
-            let file = lock_file(folder, &path, DELAYS).await?;
-            Ok(Self { _file: file, turn })
-        };
-        timeout(LIMIT, locking).await.unwrap_or_else(|_| {
-            let (path, seconds) = (path.display(), LIMIT.as_secs());
-            Err(format!(
-                "{path} was locked for {seconds} seconds by those who write to the folder, and nothing was changed; try again, and end \
-                 a process that has stalled: `lslocks` names the one that has locked the file, which may be this one"
-            ))
-        })
+        let mut locking = pin!(Self::lock(folder, &path, turn));
+        if let Ok(locked) = timeout(PATIENCE, locking.as_mut()).await {
+            return locked;
+        }
+        let words = "a stored value cannot be written yet, because the folder is locked for long; `lslocks` names the process that has \
+                     locked this file, which may be this one";
+        log_problem(words, &path.display());
+        locking.await
+    }
+
+    async fn lock(folder: &Path, path: &Path, turn: &Arc<Mutex<Turn>>) -> Result<Self, String> {
+        let mut turn = Arc::clone(turn).lock_owned().await;
+        turn.give_way().await;
+        let file = lock_file(folder, path, DELAYS).await?;
+        Ok(Self { _file: file, turn })
     }
 }
 
