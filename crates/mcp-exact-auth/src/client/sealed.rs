@@ -65,7 +65,7 @@ impl SealedStore {
         Ok(stored.and_then(|stored| self.open(key, &stored).ok()))
     }
 
-    /// Removes a value, also one that no key opens, and returns it.
+    /// Removes a value, also one that no key opens or the store cannot read, and returns it.
     ///
     /// # Errors
     /// Returns the error of the store, or that the value is changed again and again, with the value that was about to be removed.
@@ -76,7 +76,7 @@ impl SealedStore {
             let stored = match self.store.read(key).await {
                 Ok(Some(stored)) => stored,
                 Ok(None) => return Ok(seen),
-                Err(reason) => return Err(NotTaken { seen, reason }),
+                Err(reason) => return self.take_malformed(key, NotTaken { seen, reason }).await,
             };
             let opened = self.open(key, &stored);
             seen = opened.map_or_else(Taken::Unreadable, Taken::Value);
@@ -88,6 +88,18 @@ impl SealedStore {
         }
         let reason = changed_again(key);
         Err(NotTaken { seen, reason })
+    }
+
+    /// Removes a value that could not be read if no retry would read it; returns the error of the read otherwise.
+    async fn take_malformed(&self, key: &str, error: NotTaken) -> Result<Taken, NotTaken> {
+        if self.store.is_malformed(key).await != Ok(true) {
+            return Err(error);
+        }
+        let seen = Taken::Malformed;
+        match self.store.remove(key).await {
+            Ok(()) => Ok(seen),
+            Err(reason) => Err(NotTaken { seen, reason }),
+        }
     }
 
     /// Removes a value if no key opens it, also a damaged one. Returns true if it was removed.
@@ -177,6 +189,8 @@ pub enum Taken {
     Value(Secret),
     /// A value that no key opens, for this reason.
     Unreadable(OpenFailure),
+    /// Something that the store cannot read ([`TokenStore::is_malformed`]).
+    Malformed,
     /// Nothing: there was no value.
     Absent,
 }
@@ -253,6 +267,10 @@ impl TokenStore for SealedStore {
                 .replace(key, stored.as_ref(), sealed.as_ref())
                 .await
         })
+    }
+
+    fn is_malformed<'a>(&'a self, key: &'a str) -> StoreFuture<'a, bool> {
+        self.store.is_malformed(key)
     }
 
     fn keys(&self) -> StoreFuture<'_, Vec<String>> {

@@ -18,7 +18,8 @@ pub struct ResealCounts {
     pub unreadable: usize,
     /// Values that are damaged: errors for their users, until [`Users::remove_damaged`]. No key helps.
     pub damaged: Vec<DamagedValue>,
-    /// Values of an earlier version whose keys are not known, and that cannot be encrypted anew before they are used once more.
+    /// Values whose keys are not known: those of an earlier version, which cannot be encrypted anew before they are used once more, and
+    /// those that the store cannot read.
     pub unlisted: usize,
 }
 

@@ -246,7 +246,7 @@ impl Gateway {
     /// Reads the revocations, and ends what this process has of the principals.
     pub(super) async fn look_for_revocations(&self) -> Result<(), String> {
         let looking = self.revocations.looking.lock().await;
-        let before = self.revocations.store.read(RECORD).await?;
+        let before = read_text(&*self.revocations.store).await?;
         let now = parse(before.as_ref())?;
         self.forget_revoked(&now);
         drop(looking);
@@ -277,7 +277,13 @@ impl Gateway {
 
 /// Reads the record of revocations.
 async fn read(store: &dyn TokenStore) -> Result<Revoked, String> {
-    parse(store.read(RECORD).await?.as_ref())
+    parse(read_text(store).await?.as_ref())
+}
+
+/// Reads the text of the record of revocations.
+async fn read_text(store: &dyn TokenStore) -> Result<Option<Secret>, String> {
+    let read = store.read(RECORD).await;
+    read.map_err(|error| format!("the record of revocations cannot be read: {error}"))
 }
 
 /// Returns the revocations in a record.
@@ -294,7 +300,9 @@ pub(super) async fn announce(store: &dyn TokenStore, principal: &str) -> Result<
     // Spares attempts.
     let _lock = store.lock(RECORD).await?;
     for _ in 0..MAX_ATTEMPTS {
-        let before = store.read(RECORD).await?;
+        // A file whose first line is not known (`TokenStore::is_malformed`) is an error here and in all processes until somebody removes
+        // it, which they take as the revocation of all principals: a newer version may have written it, and reads it.
+        let before = read_text(store).await?;
         let mut revoked = match (&before, parse(before.as_ref())) {
             (Some(_), Ok(revoked)) => revoked,
             // Processes take a record that was lost, and so a damaged one that is replaced, as the revocation of all principals.
@@ -445,7 +453,10 @@ mod tests {
         let before = read(&store).await.expect("a record");
         store.is_down.store(true, Ordering::Relaxed);
         let error = announce(&store, "bob").await.expect_err("it is down");
-        assert_eq!(error, "it is down");
+        assert_eq!(
+            error,
+            "the record of revocations cannot be read: it is down"
+        );
         store.is_down.store(false, Ordering::Relaxed);
         announce(&store, "cleo").await.expect("announced");
         let after = read(&store).await.expect("a record");

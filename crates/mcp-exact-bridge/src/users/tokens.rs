@@ -201,6 +201,10 @@ impl UserTokens {
         };
         let mut all = self.0.unsaved.lock();
         for ((_, server), unsaved) in all.extract_if(|(of, _), _| of == principal) {
+            Taken::Malformed => Err(
+                "the stored tokens of the user were damaged, or had a form that this version does not know"
+                    .to_owned(),
+            ),
             tokens.insert(server, unsaved.token);
         }
         TakenTokens {
@@ -230,7 +234,12 @@ impl UserTokens {
         let mut is_known = false;
         let removing = async {
             let _lock = store.lock(&record).await?;
-            is_known = store.read(&record).await?.is_some();
+            is_known = match store.read(&record).await {
+                Ok(stored) => stored.is_some(),
+                // It is removed, too.
+                Err(error) if store.is_malformed(&record).await != Ok(true) => return Err(error),
+                Err(_) => true,
+            };
             store.remove(&record).await
         };
         let removed = removing.await;

@@ -156,7 +156,8 @@ async fn unannounced_revocations_tell_what_was_done() {
         panic!("{revoked:?}");
     };
     assert_eq!(account.outcome, RevocationOutcome::Revoked);
-    let failure = RevocationFailure::NotAnnounced("it is down".to_owned());
+    let reason = "the record of revocations cannot be read: it is down";
+    let failure = RevocationFailure::NotAnnounced(reason.to_owned());
     assert_eq!(revoked.failure, Some(failure));
     assert_eq!(world.service.site.count("/revoke"), 2);
     store.left.store(usize::MAX, Ordering::SeqCst);
