@@ -358,7 +358,7 @@ impl ConsentPages {
         };
         let stored = self.store_token(visit, &token).await;
         if stored.is_err() {
-            self.take_back(&server, (id, visit), token).await;
+            self.take_back(&server, visit, token).await;
         }
         stored
     }
@@ -374,15 +374,21 @@ impl ConsentPages {
     }
 
     /// Removes the tokens of a visit, which a call may have refreshed meanwhile, and has their authorization server revoke them.
-    async fn take_back(&self, server: &UserServer, (id, visit): (&str, &Visit), token: UserToken) {
-        let (tokens, principal, name) = (&self.0.tokens, &visit.principal, &visit.server);
-        let mut taken = match tokens.take_of_visit(principal, name, id).await {
+    async fn take_back(&self, server: &UserServer, visit: &Visit, token: UserToken) {
+        let (principal, name) = (&visit.principal, &visit.server);
+        let taking = self.0.tokens.take_of_visit(principal, name, &token);
+        let mut taken = match taking.await {
             Ok(taken) => taken,
             Err(error) => {
-                tracing::warn!(error, "tokens of a user may still be stored");
-                let (principal, name) = (principal.clone(), name.clone());
-                let removing = tokens.clone().remove_later(principal, name, id.to_owned());
-                tokio::spawn(removing);
+                tracing::warn!(
+                    principal,
+                    server = name,
+                    error,
+                    "tokens of a user may still be stored"
+                );
+                let gateway = Arc::downgrade(&self.0);
+                let account = (principal.clone(), name.clone());
+                tokio::spawn(Gateway::take_back_later(gateway, account, token.clone()));
                 Vec::new()
             }
         };

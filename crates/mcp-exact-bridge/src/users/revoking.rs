@@ -1,15 +1,16 @@
 //! Revocation of a principal by an operator: what the gateway has stored, what its processes have, and what authorization servers know
 //! (RFC 7009). What was not done is told with what was.
 
+use std::sync::Weak;
 use std::time::Duration;
 
 use mcp_exact_auth::client::TokenStore;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::revocations::announce;
 use super::server::UserServer;
-use super::tokens::{UserToken, UserTokens};
+use super::tokens::{SAVE_PAUSES, UserToken, UserTokens};
 use super::{Gateway, Users};
 
 /// Time limit for telling one authorization server.
@@ -141,6 +142,44 @@ impl Gateway {
                 };
                 RevokedAccount {
                     server: name,
+
+    /// Removes tokens of an account that a page has stored without the consent of the user, and could not remove, as soon as the store
+    /// works. The authorization server was told of the tokens that the page has stored, and is told of others that a call has received
+    /// for them. Ends with the gateway, or when the record of the user cannot be read.
+    pub(super) async fn take_back_later(
+        gateway: Weak<Self>,
+        (principal, server): (String, String),
+        told: UserToken,
+    ) {
+        let (mut pause, longest) = SAVE_PAUSES;
+        loop {
+            sleep(pause).await;
+            let Some(gateway) = gateway.upgrade() else {
+                return;
+            };
+            let tokens = &gateway.tokens;
+            match tokens.take_of_visit(&principal, &server, &told).await {
+                Ok(mut taken) => {
+                    taken.retain(|token| !token.is_same(&told));
+                    let taken = taken.into_iter().map(|token| (server.clone(), token));
+                    let outcomes = gateway.tell_revocations(taken.collect()).await;
+                    let words = "the tokens of an account that was not connected are removed";
+                    tracing::info!(principal, server, ?outcomes, "{words}");
+                    return;
+                }
+                Err(error) if tokens.is_unreadable(&principal).await => {
+                    let words = "tokens of a user stay stored: `revoke` the user";
+                    tracing::error!(principal, server, error, "{words}");
+                    return;
+                }
+                Err(error) => {
+                    let words = "tokens of a user are not removed yet";
+                    tracing::warn!(principal, server, error, "{words}");
+                }
+            }
+            pause = longest.min(pause * 2);
+        }
+    }
                     issuer: token.issuer,
                     outcome,
                 }

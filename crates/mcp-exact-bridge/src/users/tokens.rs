@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_auth::Secret;
-use mcp_exact_auth::client::{NotTaken, SealedStore, Taken, TokenStore};
+use mcp_exact_auth::client::{NotTaken, Resealed, SealedStore, Taken, TokenStore};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, Serializer};
 use tokio::time::sleep;
@@ -45,6 +45,12 @@ impl UserToken {
     /// Returns true if these are the same tokens; claims do not count.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.access_token == other.access_token && self.refresh_token == other.refresh_token
+    }
+
+    /// Returns true if these are the tokens of a visit, which has stored `first`, refreshed or not.
+    fn is_of_visit(&self, first: &Self) -> bool {
+        // A process of an earlier version that writes the record drops the visit.
+        self.is_same(first) || (self.visit.is_some() && self.visit == first.visit)
     }
 }
 
@@ -102,7 +108,8 @@ struct Unsaved {
 /// Maximum number of attempts to change a record that others change at the same time.
 const MAX_ATTEMPTS: usize = 20;
 /// Shortest and longest time between attempts to write tokens.
-const SAVE_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+pub(super) const SAVE_PAUSES: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(30));
 
 impl UserTokens {
     pub(super) fn new(store: SealedStore) -> Self {
@@ -194,6 +201,10 @@ impl UserTokens {
             Taken::Unreadable(_) => {
                 Err("none of the keys opens the stored tokens of the user".to_owned())
             }
+            Taken::Malformed => Err(
+                "the stored tokens of the user were damaged, or had a form that this version does not know"
+                    .to_owned(),
+            ),
         };
         let (mut tokens, problem) = match read {
             Ok(tokens) => (tokens, None),
@@ -201,10 +212,6 @@ impl UserTokens {
         };
         let mut all = self.0.unsaved.lock();
         for ((_, server), unsaved) in all.extract_if(|(of, _), _| of == principal) {
-            Taken::Malformed => Err(
-                "the stored tokens of the user were damaged, or had a form that this version does not know"
-                    .to_owned(),
-            ),
             tokens.insert(server, unsaved.token);
         }
         TakenTokens {
@@ -246,14 +253,15 @@ impl UserTokens {
         (is_known, removed)
     }
 
-    /// Removes and returns the tokens of a principal at a server if the user has agreed to them on this visit, refreshed or not.
+    /// Removes and returns the tokens of a principal at a server if the user has agreed to them on the visit that has stored `first`,
+    /// refreshed or not.
     pub(super) async fn take_of_visit(
         &self,
         principal: &str,
         server: &str,
-        visit: &str,
+        first: &UserToken,
     ) -> Result<Vec<UserToken>, String> {
-        let is_of_visit = |token: &UserToken| token.visit.as_deref() == Some(visit);
+        let is_of_visit = |token: &UserToken| token.is_of_visit(first);
         let taking = self.update(principal, |all| {
             if all.get(server).is_some_and(is_of_visit) {
                 all.remove(server)
@@ -351,18 +359,14 @@ impl UserTokens {
         }
     }
 
-    /// Removes the tokens of a visit that could not be removed, as soon as the store works.
-    pub(super) async fn remove_later(self, principal: String, server: String, visit: String) {
-        let (mut pause, longest) = SAVE_PAUSES;
-        loop {
-            sleep(pause).await;
-            match self.take_of_visit(&principal, &server, &visit).await {
-                Ok(_) => return,
-                Err(error) => {
-                    tracing::warn!(error, "tokens of a user are not removed yet");
-                }
-            }
-            pause = longest.min(pause * 2);
+    /// Returns true if the store works, and what it has of a principal cannot be read by this process, however often it tries.
+    pub(super) async fn is_unreadable(&self, principal: &str) -> bool {
+        let (store, record) = (&self.0.store, record_of(principal));
+        match store.read_opened(&record).await {
+            Ok(Some(text)) => decode(&text).is_err(),
+            // No key opens it, or it is absent.
+            Ok(None) => matches!(store.reseal(&record).await, Ok(Resealed::Unreadable(_))),
+            Err(_) => store.is_malformed(&record).await == Ok(true),
         }
     }
 
@@ -533,6 +537,7 @@ mod tests {
             let known = tokens.of("ann", "mail").await;
             let error = known.err().expect("unreadable");
             assert!(!error.contains("mail"), "{error}");
+            assert!(tokens.is_unreadable("ann").await);
             let taken = tokens.take("ann").await;
             assert!(taken.tokens.is_empty() && taken.failure.is_none());
             let problem = taken.problem.expect("a problem");
@@ -546,6 +551,7 @@ mod tests {
         let problem = problem.expect("a problem");
         assert!(problem.contains("damaged: it is cut off"), "{problem}");
         assert_eq!(tokens.take("ann").await.problem, None);
+        assert!(!tokens.is_unreadable("ann").await);
     }
 
     /// What is taken back of a visit is what it has stored, also if it was refreshed meanwhile, and nothing of another visit.
@@ -561,16 +567,23 @@ mod tests {
         let claimed = other.claim("ann", "mail", &token("a")).await;
         let claimed = claimed.expect("the store").expect("it is stored");
         assert!(other.keep("ann", "mail", claimed, of_visit("b", "v")).await);
-        let taken = tokens.take_of_visit("ann", "mail", "v").await;
+        let first = of_visit("a", "v");
+        let taken = tokens.take_of_visit("ann", "mail", &first).await;
         let taken = taken.expect("the store");
         assert_eq!(taken.len(), 1);
         assert!(taken[0].is_same(&token("b")));
         assert_eq!(stored(&tokens, "mail").await, None);
         let adding = tokens.add("ann", "mail", of_visit("c", "w"));
         adding.await.expect("added");
-        let taken = tokens.take_of_visit("ann", "mail", "v").await;
+        let taken = tokens.take_of_visit("ann", "mail", &first).await;
         assert!(taken.expect("the store").is_empty());
         assert_eq!(stored(&tokens, "mail").await.as_deref(), Some("c"));
+        // A process of an earlier version writes the record of the user, without the visit.
+        tokens.add("ann", "mail", token("c")).await.expect("added");
+        let first = of_visit("c", "w");
+        let taken = tokens.take_of_visit("ann", "mail", &first);
+        assert_eq!(taken.await.expect("the store").len(), 1);
+        assert_eq!(stored(&tokens, "mail").await, None);
     }
 
     /// A process that stalls for longer than its lock lasts uses no refresh token that another one has used, and takes away no tokens

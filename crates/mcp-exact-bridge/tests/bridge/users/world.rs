@@ -4,9 +4,11 @@
 #![allow(dead_code)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use http::request::Parts;
 use mcp_exact::transport::http::client::HttpEndpoint;
-use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions, PageFuture, Pages};
 use mcp_exact::{Client, ClientError, KeyRing, Visit, VisitAnswer};
 use mcp_exact_auth::client::{MemoryStore, OAuth, OAuthError, TokenStore};
 use mcp_exact_auth::server::{Jwks, ResourceServer};
@@ -45,7 +47,44 @@ pub struct Gateway {
     pub url: String,
     pub bridge: Bridge,
     pub users: Users,
+    /// Number of requests for pages that have ended before they were answered.
+    pub unanswered: Arc<AtomicUsize>,
     task: AbortHandle,
+}
+
+/// Pages of a gateway, which count the requests that end before they are answered.
+struct CountedPages {
+    pages: Arc<dyn Pages>,
+    unanswered: Arc<AtomicUsize>,
+}
+
+/// Request that is not answered yet.
+struct Unanswered(Option<Arc<AtomicUsize>>);
+
+impl Unanswered {
+    fn end(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(count) = &self.0 {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Pages for CountedPages {
+    fn respond<'a>(&'a self, request: &'a Parts) -> Option<PageFuture<'a>> {
+        let answering = self.pages.respond(request)?;
+        let unanswered = Unanswered(Some(Arc::clone(&self.unanswered)));
+        Some(Box::pin(async move {
+            let answer = answering.await;
+            unanswered.end();
+            answer
+        }))
+    }
 }
 
 impl Drop for Gateway {
@@ -90,9 +129,14 @@ impl Gateway {
         let bridge = Bridge::many(upstreams.collect::<Vec<_>>(), Options::default()).await;
         let bridge = bridge.expect("a bridge");
         let auth = ResourceServer::jwks(issuer, &resource).expect("a resource");
+        let unanswered = Arc::<AtomicUsize>::default();
+        let pages = CountedPages {
+            pages: users.pages(),
+            unanswered: Arc::clone(&unanswered),
+        };
         let service = bridge.http(HttpServerOptions {
             authenticate: Some(Arc::new(auth.keep_token())),
-            pages: Some(users.pages()),
+            pages: Some(Arc::new(pages)),
             ..HttpServerOptions::default()
         });
         let serving =
@@ -102,6 +146,7 @@ impl Gateway {
             url,
             bridge,
             users,
+            unanswered,
             task: serving.abort_handle(),
         }
     }
