@@ -84,10 +84,9 @@ impl Users {
     ///
     /// The token of the principal for the gateway stays valid: its issuer has to be told by the operator.
     ///
-    /// # Errors
-    /// Returns the error of the store if it has done nothing; nobody was told then. If it fails at times, the authorization servers of
-    /// the tokens that were seen are told all the same, and [`Revocation::failure`] says what was not done.
-    pub async fn revoke(&self, principal: &str) -> Result<Revocation, String> {
+    /// If the store fails, [`Revocation::failure`] says what was not done, and the authorization servers of the tokens that were seen
+    /// are told all the same.
+    pub async fn revoke(&self, principal: &str) -> Revocation {
         let gateway = &self.0;
         let first = gateway.tokens.take(principal).await;
         let announced = gateway.revocations.announce(principal).await;
@@ -103,14 +102,6 @@ impl Users {
                 accounts.push((server, token));
             }
         }
-        if let Some(RevocationFailure::NotRemovedNorAnnounced(reason)) = &failure
-            && accounts.is_empty()
-            && problem.is_none()
-        {
-            return Err(format!(
-                "the stored tokens of the user may still be there, and neither gateways nor authorization servers were told: {reason}"
-            ));
-        }
         if gateway.revocations.is_watched()
             && let Err(error) = gateway.look_for_revocations().await
         {
@@ -125,7 +116,7 @@ impl Users {
                 "{problem}; they are valid at their authorization servers until they expire there"
             )),
         }));
-        Ok(Revocation { accounts, failure })
+        Revocation { accounts, failure }
     }
 }
 
@@ -142,6 +133,15 @@ impl Gateway {
                 };
                 RevokedAccount {
                     server: name,
+                    issuer: token.issuer,
+                    outcome,
+                }
+            });
+        }
+        let mut revoked = telling.join_all().await;
+        revoked.sort_by(|a, b| a.server.cmp(&b.server));
+        revoked
+    }
 
     /// Removes tokens of an account that a page has stored without the consent of the user, and could not remove, as soon as the store
     /// works. The authorization server was told of the tokens that the page has stored, and is told of others that a call has received
@@ -179,15 +179,6 @@ impl Gateway {
             }
             pause = longest.min(pause * 2);
         }
-    }
-                    issuer: token.issuer,
-                    outcome,
-                }
-            });
-        }
-        let mut revoked = telling.join_all().await;
-        revoked.sort_by(|a, b| a.server.cmp(&b.server));
-        revoked
     }
 }
 

@@ -147,7 +147,7 @@ fn reseal_lines(counts: &ResealCounts, removed: usize) -> Text {
     }
     if counts.unlisted > 0 {
         lines.push_line(&text!(
-            "{} of an earlier version are as they were: they can be encrypted anew after a gateway has used them, or are files that \
+            "{} are as they were: files of an earlier version, which can be encrypted anew after a gateway has used them, or files that \
              cannot be read",
             counts.unlisted
         ));
@@ -215,11 +215,12 @@ fn revocation_json(revocation: &Revocation, is_known: bool) -> Value {
 /// Returns what a revocation has done, what it has not, and what helps, as lines of text.
 fn revocation_lines(revocation: &Revocation, is_known: bool) -> Text {
     let mut lines = Text::default();
+    let may_be_stored = matches!(
+        revocation.failure,
+        Some(RevocationFailure::NotRemoved(_) | RevocationFailure::NotRemovedNorAnnounced(_))
+    );
     lines.push_line(&Text::from(match (is_known, &revocation.failure) {
-        (
-            _,
-            Some(RevocationFailure::NotRemoved(_) | RevocationFailure::NotRemovedNorAnnounced(_)),
-        ) => "not removed from the store yet",
+        _ if may_be_stored => "not removed from the store yet",
         (true, _) => "revoked",
         (false, None) => {
             "no tokens were stored; exchanged tokens are forgotten, and connections end"
@@ -231,7 +232,7 @@ fn revocation_lines(revocation: &Revocation, is_known: bool) -> Text {
     }
     let is_failed =
         |account: &RevokedAccount| matches!(account.outcome, RevocationOutcome::Failed(_));
-    if revocation.accounts.iter().any(is_failed) {
+    if !may_be_stored && revocation.accounts.iter().any(is_failed) {
         lines.push_line(&Text::from(
             "what is not revoked is not kept for another try: revoke the access of the gateway at the authorization server, or wait until \
              the tokens expire",

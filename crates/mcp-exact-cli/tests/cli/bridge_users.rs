@@ -1,8 +1,10 @@
 //! Servers with `auth = "user"` in the gateway's file: what the file needs, and accounts that outlive the process in a directory.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use http::Method;
+use serde_json::json;
 
 use crate::oauth::{run_program, start_gateway};
 
@@ -144,7 +146,8 @@ async fn accounts_outlive_the_gateway() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{output:?}");
         assert_eq!(output.status.code(), Some(0));
     }
-    check_damaged(data.path(), &reseal, &sessions.join("tokens")).await;
+    let folder = sessions.join("tokens");
+    let tokens = check_damaged(data.path(), &reseal, &folder).await;
     drop(gateway);
     let (_gateway, url) = start_gateway(data.path(), &text.replace(old, new)).await;
     assert_eq!(
@@ -160,6 +163,19 @@ async fn accounts_outlive_the_gateway() {
         let code = output.status.code().expect("a code");
         (code, text(&output.stdout), text(&output.stderr))
     };
+    // A folder that others can read fails altogether.
+    let set_mode = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&folder, mode).expect("a folder");
+    };
+    set_mode(0o755);
+    let (code, told, _) = revoke(&["--config", config, "--json"]).await;
+    assert_eq!(code, 2, "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["failure"], "not-removed-nor-announced");
+    assert_eq!(told["revoked"], false);
+    assert_eq!(told["accounts"], json!([]));
+    set_mode(0o700);
     // The record of revocations cannot be read: its name is the SHA-256 hash of `revocations`.
     let record = sessions.join("tokens/KRe4WJQVw1K5h24cg0VkBhOOCmCXLEsOeCfAiZRnGfA.json");
     std::fs::create_dir(&record).expect("no record yet");
@@ -191,11 +207,28 @@ async fn accounts_outlive_the_gateway() {
         assert_eq!(code, 1);
     }
     assert_eq!(service.site.count("/revoke"), 2);
+    // Tokens in a file of a newer version are removed, too.
+    for (store, lines, expected) in [
+        (["--config", config], 3, 1),
+        (["--directory", directory], 1, 0),
+    ] {
+        std::fs::write(&tokens, "#v2 newer\n").expect("a file");
+        let (code, told, error) = revoke(&store).await;
+        assert_eq!(code, expected, "{told}{error}");
+        assert!(!tokens.exists(), "{told}{error}");
+        let told: Vec<_> = told.lines().collect();
+        assert_eq!((told[0], told.len()), ("revoked", lines), "{told:?}");
+        let words = "not revoked: the stored tokens of the user were damaged, or had a form";
+        assert!(
+            told.get(1).is_none_or(|line| line.starts_with(words)),
+            "{told:?}"
+        );
+    }
     assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
 }
 
-/// Cuts off what is stored, and puts it back: it is told from what has another key, with what helps.
-async fn check_damaged(data: &Path, reseal: &[&str], folder: &Path) {
+/// Cuts off what is stored, and puts it back: it is told from what has another key, with what helps. Returns the file.
+async fn check_damaged(data: &Path, reseal: &[&str], folder: &Path) -> PathBuf {
     let files = std::fs::read_dir(folder).expect("a folder");
     let mut files = files.map(|file| file.expect("a file").path());
     let is_tokens = |path: &std::path::PathBuf| {
@@ -227,6 +260,7 @@ async fn check_damaged(data: &Path, reseal: &[&str], folder: &Path) {
     let output = run_program(data, &[reseal, &["--json", "--remove-damaged"]].concat()).await;
     assert_eq!(counts(&output), [Some(0), Some(0), Some(1)]);
     std::fs::write(&path, stored).expect("a file");
+    path
 }
 
 /// Options of another store are refused next to the configuration, which names the store.

@@ -59,7 +59,6 @@ async fn old_keys_can_be_removed() {
     assert_eq!(call(&one, "ann").await.as_deref(), Ok("ann"));
     let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
     let revoked = stranger.users.revoke(&principal).await;
-    let revoked = revoked.expect("the store");
     let [account] = &revoked.accounts[..] else {
         panic!("{revoked:?}");
     };
