@@ -155,51 +155,17 @@ async fn accounts_outlive_the_gateway() {
         Ok("ann")
     );
     let principal = format!("[\"{}\",\"ann\",\"program\"]", home.site.url);
-    let directory = sessions.to_str().expect("text");
-    let revoke = async |store: &[&str]| {
-        let arguments = ["sessions", "revoke", "--principal", &principal];
-        let output = run_program(data.path(), &[&arguments[..], store].concat()).await;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let code = output.status.code().expect("a code");
-        (code, text(&output.stdout), text(&output.stderr))
+    let revoking = Revoking {
+        data: data.path(),
+        principal: &principal,
+        stores: [
+            ["--config", config],
+            ["--directory", sessions.to_str().expect("text")],
+        ],
     };
-    // A folder that others can read fails altogether.
-    let set_mode = |mode| {
-        let mode = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(&folder, mode).expect("a folder");
-    };
-    set_mode(0o755);
-    let (code, told, _) = revoke(&["--config", config, "--json"]).await;
-    assert_eq!(code, 2, "{told}");
-    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
-    assert_eq!(told["failure"], "not-removed-nor-announced");
-    assert_eq!(told["revoked"], false);
-    assert_eq!(told["accounts"], json!([]));
-    set_mode(0o700);
-    // The record of revocations cannot be read: its name is the SHA-256 hash of `revocations`.
-    let record = sessions.join("tokens/KRe4WJQVw1K5h24cg0VkBhOOCmCXLEsOeCfAiZRnGfA.json");
-    std::fs::create_dir(&record).expect("no record yet");
-    let (code, told, _) = revoke(&["--config", config]).await;
-    assert_eq!(code, 2, "{told}");
-    let told: Vec<_> = told.lines().collect();
-    let at_issuer = format!("mail: revoked at {}", service.site.url);
-    assert_eq!(told[..2], ["revoked", &*at_issuer]);
-    assert!(told[2].starts_with("not done: the gateways may not know of it"));
-    assert!(told[3].starts_with("run the command again"), "{told:?}");
-    let (code, told, _) = revoke(&["--directory", directory]).await;
-    assert_eq!(code, 2, "{told}");
-    let told: Vec<_> = told.lines().collect();
-    assert_eq!(told[0], "no tokens were stored");
-    assert!(told[1].starts_with("not done: the gateways may not know of it"));
-    assert!(told[2].starts_with("run the command again"), "{told:?}");
-    let (code, told, _) = revoke(&["--directory", directory, "--json"]).await;
-    assert_eq!(code, 2, "{told}");
-    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
-    assert_eq!(told["failure"], "not-announced");
-    assert_eq!(told["connectionsEnded"], false);
-    std::fs::remove_dir(&record).expect("a folder");
-    for store in [["--config", config], ["--directory", directory]] {
-        let (code, told, error) = revoke(&store).await;
+    check_outages(&revoking, &folder, &service.site.url).await;
+    for store in revoking.stores {
+        let (code, told, error) = revoking.run(&store).await;
         assert_eq!(
             told, "no tokens were stored; exchanged tokens are forgotten, and connections end\n",
             "{error}"
@@ -207,13 +173,75 @@ async fn accounts_outlive_the_gateway() {
         assert_eq!(code, 1);
     }
     assert_eq!(service.site.count("/revoke"), 2);
-    // Tokens in a file of a newer version are removed, too.
-    for (store, lines, expected) in [
-        (["--config", config], 3, 1),
-        (["--directory", directory], 1, 0),
-    ] {
-        std::fs::write(&tokens, "#v2 newer\n").expect("a file");
-        let (code, told, error) = revoke(&store).await;
+    check_unknown_file(&revoking, &tokens).await;
+    assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
+}
+
+/// Revocations of a principal by the program.
+struct Revoking<'a> {
+    data: &'a Path,
+    principal: &'a str,
+    /// Options for the store with the configuration of the gateway, and without it.
+    stores: [[&'a str; 2]; 2],
+}
+
+impl Revoking<'_> {
+    /// Runs the program; returns its code, and what it prints and reports.
+    async fn run(&self, store: &[&str]) -> (i32, String, String) {
+        let arguments = ["sessions", "revoke", "--principal", self.principal];
+        let output = run_program(self.data, &[&arguments[..], store].concat()).await;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let code = output.status.code().expect("a code");
+        (code, text(&output.stdout), text(&output.stderr))
+    }
+}
+
+/// Revokes while the store fails altogether, and while its record of revocations alone does: what was done is told.
+async fn check_outages(revoking: &Revoking<'_>, folder: &Path, issuer: &str) {
+    let [config, directory] = revoking.stores;
+    // A folder that others can read fails altogether.
+    let set_mode = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(folder, mode).expect("a folder");
+    };
+    set_mode(0o755);
+    let (code, told, _) = revoking.run(&[&config[..], &["--json"]].concat()).await;
+    assert_eq!(code, 2, "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["failure"], "not-removed-nor-announced");
+    assert_eq!(told["revoked"], false);
+    assert_eq!(told["accounts"], json!([]));
+    set_mode(0o700);
+    // The record of revocations cannot be read: its name is the SHA-256 hash of `revocations`.
+    let record = folder.join("KRe4WJQVw1K5h24cg0VkBhOOCmCXLEsOeCfAiZRnGfA.json");
+    std::fs::create_dir(&record).expect("no record yet");
+    let (code, told, _) = revoking.run(&config).await;
+    assert_eq!(code, 2, "{told}");
+    let told: Vec<_> = told.lines().collect();
+    let at_issuer = format!("mail: revoked at {issuer}");
+    assert_eq!(told[..2], ["revoked", &*at_issuer]);
+    assert!(told[2].starts_with("not done: the gateways may not know of it"));
+    assert!(told[3].starts_with("run the command again"), "{told:?}");
+    let (code, told, _) = revoking.run(&directory).await;
+    assert_eq!(code, 2, "{told}");
+    let told: Vec<_> = told.lines().collect();
+    assert_eq!(told[0], "no tokens were stored");
+    assert!(told[1].starts_with("not done: the gateways may not know of it"));
+    assert!(told[2].starts_with("run the command again"), "{told:?}");
+    let (code, told, _) = revoking.run(&[&directory[..], &["--json"]].concat()).await;
+    assert_eq!(code, 2, "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["failure"], "not-announced");
+    assert_eq!(told["connectionsEnded"], false);
+    std::fs::remove_dir(&record).expect("a folder");
+}
+
+/// Revokes a user whose tokens are in a file of a newer version: they are removed, too.
+async fn check_unknown_file(revoking: &Revoking<'_>, tokens: &Path) {
+    let [config, directory] = revoking.stores;
+    for (store, lines, expected) in [(config, 3, 1), (directory, 1, 0)] {
+        std::fs::write(tokens, "#v2 newer\n").expect("a file");
+        let (code, told, error) = revoking.run(&store).await;
         assert_eq!(code, expected, "{told}{error}");
         assert!(!tokens.exists(), "{told}{error}");
         let told: Vec<_> = told.lines().collect();
@@ -224,14 +252,13 @@ async fn accounts_outlive_the_gateway() {
             "{told:?}"
         );
     }
-    assert!(call(data.path(), &home, &url, "mail__who").await.is_err());
 }
 
 /// Cuts off what is stored, and puts it back: it is told from what has another key, with what helps. Returns the file.
 async fn check_damaged(data: &Path, reseal: &[&str], folder: &Path) -> PathBuf {
     let files = std::fs::read_dir(folder).expect("a folder");
     let mut files = files.map(|file| file.expect("a file").path());
-    let is_tokens = |path: &std::path::PathBuf| {
+    let is_tokens = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         // `user-tokens` in base64url.
         text.contains(" dXNlci10b2tlbnM")
