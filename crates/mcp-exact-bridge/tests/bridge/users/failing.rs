@@ -93,16 +93,27 @@ impl TokenStore for FailingStore {
     }
 }
 
-/// "Refresh token rotation": the new tokens of a refresh are the only ones that work. If the store fails right after it, the process
-/// uses them from its memory, and writes them as soon as the store works again, for the other processes; no user is asked again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn store_failures_lose_no_tokens() {
+/// Starts a gateway with accounts on a store that can fail.
+async fn start() -> (Arc<FailingStore>, Shared, Consent) {
     let store = Arc::new(FailingStore::new());
     let shared = Shared {
         store: Arc::clone(&store) as Arc<dyn TokenStore>,
         ..Shared::default()
     };
     let world = Consent::with(&shared).await;
+    (store, shared, world)
+}
+
+/// Returns the principal of the user `ann`.
+fn principal_of(world: &Consent) -> String {
+    format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url)
+}
+
+/// "Refresh token rotation": the new tokens of a refresh are the only ones that work. If the store fails right after it, the process
+/// uses them from its memory, and writes them as soon as the store works again, for the other processes; no user is asked again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn store_failures_lose_no_tokens() {
+    let (store, shared, world) = start().await;
     let lifetime = &world.service.behaviour.lifetime;
     lifetime.store(1, Ordering::Relaxed);
     let url = world.asked("ann").await;
@@ -133,17 +144,12 @@ async fn store_failures_lose_no_tokens() {
 /// it: what was not done is returned with what was, and is done when the revocation is repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unannounced_revocations_tell_what_was_done() {
-    let store = Arc::new(FailingStore::new());
-    let shared = Shared {
-        store: Arc::clone(&store) as Arc<dyn TokenStore>,
-        ..Shared::default()
-    };
-    let world = Consent::with(&shared).await;
+    let (store, _shared, world) = start().await;
     let revokes = &world.service.behaviour.revokes;
     revokes.store(true, Ordering::Relaxed);
     let url = world.asked("ann").await;
     world.browser("ann").agree(&url).await;
-    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let principal = principal_of(&world);
     let users = &world.gateway.users;
     store.left.store(0, Ordering::SeqCst);
     let revoked = users.revoke(&principal).await;
@@ -170,17 +176,12 @@ async fn unannounced_revocations_tell_what_was_done() {
 /// is lost: what was seen before is told, because another revocation finds nothing any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_answers_lose_no_tokens() {
-    let store = Arc::new(FailingStore::new());
-    let shared = Shared {
-        store: Arc::clone(&store) as Arc<dyn TokenStore>,
-        ..Shared::default()
-    };
-    let world = Consent::with(&shared).await;
+    let (store, _shared, world) = start().await;
     let revokes = &world.service.behaviour.revokes;
     revokes.store(true, Ordering::Relaxed);
     let url = world.asked("ann").await;
     world.browser("ann").agree(&url).await;
-    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let principal = principal_of(&world);
     let users = &world.gateway.users;
     store.loses_answer.store(true, Ordering::SeqCst);
     let revoked = users.revoke(&principal).await;
@@ -196,12 +197,7 @@ async fn lost_answers_lose_no_tokens() {
 /// them, and they are removed as soon as the store works. It is told of those, too, that another process has received for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unchecked_tokens_are_taken_back() {
-    let store = Arc::new(FailingStore::new());
-    let shared = Shared {
-        store: Arc::clone(&store) as Arc<dyn TokenStore>,
-        ..Shared::default()
-    };
-    let world = Consent::with(&shared).await;
+    let (store, shared, world) = start().await;
     let revokes = &world.service.behaviour.revokes;
     revokes.store(true, Ordering::Relaxed);
     let url = world.asked("ann").await;
@@ -210,7 +206,7 @@ async fn unchecked_tokens_are_taken_back() {
     let page = world.browser("ann").agree(&url).await;
     assert_eq!(page.status, 502, "{}", page.body);
     assert_eq!(world.service.site.count("/revoke"), 2);
-    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let principal = principal_of(&world);
     let record = format!("user-tokens {principal}");
     let (inner, keys) = (store.store.clone(), shared.keys.clone());
     let other = SealedStore::new(Arc::new(inner), Arc::new(keys));
@@ -231,12 +227,7 @@ async fn unchecked_tokens_are_taken_back() {
 /// authorization server is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closed_browsers_leave_no_tokens() {
-    let store = Arc::new(FailingStore::new());
-    let shared = Shared {
-        store: Arc::clone(&store) as Arc<dyn TokenStore>,
-        ..Shared::default()
-    };
-    let world = Consent::with(&shared).await;
+    let (store, _shared, world) = start().await;
     let revokes = &world.service.behaviour.revokes;
     revokes.store(true, Ordering::Relaxed);
     let url = world.asked("ann").await;
@@ -249,7 +240,7 @@ async fn closed_browsers_leave_no_tokens() {
     assert!(agreeing.await.is_err());
     let is_closed = || world.gateway.unanswered.load(Ordering::SeqCst) == 1;
     wait_until(is_closed, "the gateway sees that the connection has ended").await;
-    let principal = format!("[\"{}\",\"ann\",\"program\"]", world.home.site.url);
+    let principal = principal_of(&world);
     let users = &world.gateway.users;
     assert_eq!(users.revoke(&principal).await, Revocation::default());
     store.go_on.notify_one();
