@@ -45,7 +45,7 @@ struct RingKey {
 impl RingKey {
     fn new(key: [u8; 32]) -> Self {
         let cipher = XChaCha20Poly1305::new(&Key::from(key));
-        // The begin of a tag that no sealed string has: its message is empty, and its nonce is not random.
+        // The first bytes of a tag that no sealed string has: its message is empty, and its nonce is all zeros.
         let payload = Payload {
             msg: b"",
             aad: b"id of the key",
@@ -190,8 +190,8 @@ mod tests {
         assert!(new.is_current(&new.seal("state", b""), b""));
     }
 
-    /// The id of a key is in every string that is stored: it stays the same in each version. The expected bytes are the begin of the tag
-    /// that another implementation of XChaCha20-Poly1305 gives.
+    /// Stored strings contain the id of their key, so every version must compute the same one. The expected bytes are the first of
+    /// the tag that another implementation of XChaCha20-Poly1305 computes.
     #[test]
     fn ids_of_keys_do_not_change() {
         let sealed = KeyRing::new([1; 32], []).seal("state", b"a");

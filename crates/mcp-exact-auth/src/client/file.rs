@@ -34,8 +34,9 @@ use crate::secret::Secret;
 /// 30 seconds is in the log; a process that writes without a pause lets others write every hundred values, or once a second.
 /// [`lock`](TokenStore::lock) waits as long as another task or process has the lock of the key.
 ///
-/// A file whose first line is damaged, or has a form that this version does not know, is an error when it is read or replaced
-/// ([`is_malformed`](TokenStore::is_malformed)); [`write`](TokenStore::write) and [`remove`](TokenStore::remove) take its place.
+/// [`read`](TokenStore::read) and [`replace`](TokenStore::replace) return an error for a file whose first line is damaged, or has a
+/// form that this version does not know; [`is_malformed`](TokenStore::is_malformed) tells such a file from other errors.
+/// [`write`](TokenStore::write) overwrites it, and [`remove`](TokenStore::remove) deletes it.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     /// Path of the folder with the files.

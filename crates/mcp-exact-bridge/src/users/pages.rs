@@ -75,9 +75,9 @@ enum PageError {
     OtherUser,
     /// The user, or the authorization server, has refused.
     Refused,
-    /// What the gateway has of the user was revoked after the user was asked.
+    /// The access of the user was revoked after the user was asked.
     Revoked,
-    /// It is not known whether that is so, and it may be.
+    /// The access of the user may have been revoked after the user was asked.
     PerhapsRevoked,
     /// The gateway or an authorization server has a problem, which is in the log: visitors have no setting of the gateway.
     Failed,
@@ -373,7 +373,8 @@ impl ConsentPages {
         self.check_consent(visit).await
     }
 
-    /// Removes the tokens of a visit, which a call may have refreshed meanwhile, and has their authorization server revoke them.
+    /// Removes the tokens of a visit, also if a call has refreshed them meanwhile, and requests that their authorization server
+    /// revokes them.
     async fn take_back(&self, server: &UserServer, visit: &Visit, token: UserToken) {
         let (principal, name) = (&visit.principal, &visit.server);
         let taking = self.0.tokens.take_of_visit(principal, name, &token);
@@ -405,7 +406,7 @@ impl ConsentPages {
         }
     }
 
-    /// Refuses a visit whose user may have been revoked since.
+    /// Returns an error if the access of the user was revoked since the visit began, or may have been.
     async fn check_consent(&self, visit: &Visit) -> Result<(), PageError> {
         match self.0.consent_to(visit).await? {
             Consent::Valid => Ok(()),

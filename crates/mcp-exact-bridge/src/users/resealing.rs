@@ -13,10 +13,10 @@ pub struct ResealCounts {
     pub renewed: usize,
     /// Values that were encrypted with the first key already.
     pub current: usize,
-    /// Values that no key opens, because they were encrypted with another one: errors for their users, until that key is added, or
-    /// [`Users::remove_unreadable`].
+    /// Values that were encrypted with a key that the gateway does not have. Their users get errors until the key is added, or
+    /// [`Users::remove_unreadable`] removes the values.
     pub unreadable: usize,
-    /// Values that are damaged: errors for their users, until [`Users::remove_damaged`]. No key helps.
+    /// Values that are damaged, which no key can decrypt. Their users get errors until [`Users::remove_damaged`] removes them.
     pub damaged: Vec<DamagedValue>,
     /// Values whose keys are not known: those of an earlier version, which cannot be encrypted anew before they are used once more, and
     /// those that the store cannot read.

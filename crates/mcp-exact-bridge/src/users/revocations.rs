@@ -124,12 +124,12 @@ impl Revoked {
 /// Whether the consent of a user who was asked earlier holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Consent {
-    /// The user was not revoked since.
+    /// The access of the user was not revoked since the user was asked.
     Valid,
-    /// The user was revoked after having been asked.
+    /// The access of the user was revoked after the user was asked.
     Revoked,
-    /// It is not known whether the user was revoked since: an earlier version has asked, the record of then is lost, or more users were
-    /// revoked since than it names.
+    /// The access may have been revoked since. The visit was begun by an earlier version, which does not note when; or the record of
+    /// revocations was replaced meanwhile; or so many were added to it that it does not name the oldest ones any more.
     Unknown,
 }
 

@@ -57,11 +57,11 @@ pub enum RevocationFailure {
 /// What an authorization server was told about an account that was revoked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevokedAccount {
-    /// Name of the server in the configuration; empty for stored tokens that cannot be read.
+    /// Name of the server in the configuration. Empty if the stored tokens could not be read, so that their server is not known.
     pub server: String,
-    /// Issuer of the tokens; empty as well then.
+    /// Issuer of the tokens. Empty if the stored tokens could not be read.
     pub issuer: String,
-    /// What became of the tokens there.
+    /// What became of the tokens at the issuer.
     pub outcome: RevocationOutcome,
 }
 
@@ -71,9 +71,9 @@ pub struct RevokedAccount {
 pub enum RevocationOutcome {
     /// The authorization server has revoked them (RFC 7009).
     Revoked,
-    /// Its metadata names no `revocation_endpoint`: they are valid until they expire there.
+    /// The metadata of the authorization server names no `revocation_endpoint`: the tokens are valid there until they expire.
     NoEndpoint,
-    /// It was not told, or has refused, for this reason.
+    /// The authorization server could not be reached, or has refused, for this reason.
     Failed(String),
 }
 
@@ -121,7 +121,7 @@ impl Users {
 }
 
 impl Gateway {
-    /// Has the authorization servers of accounts revoke their tokens.
+    /// Requests that the authorization servers of accounts revoke their tokens (RFC 7009).
     async fn tell_revocations(&self, accounts: Vec<(String, UserToken)>) -> Vec<RevokedAccount> {
         let mut telling = JoinSet::new();
         for (name, token) in accounts {
@@ -183,7 +183,7 @@ impl Gateway {
 }
 
 impl UserServer {
-    /// Has the authorization server of an account revoke its tokens.
+    /// Requests that the authorization server of an account revokes its tokens (RFC 7009).
     pub(super) async fn tell_revocation(&self, token: &UserToken) -> RevocationOutcome {
         let telling = async {
             let Some(grant) = self.code_grant().await? else {

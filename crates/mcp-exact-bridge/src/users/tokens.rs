@@ -515,7 +515,7 @@ mod tests {
         assert_eq!(revoke(&*store, "ann").await, Ok(false));
     }
 
-    /// Tokens that cannot be read are removed by a revocation, which tells what is wrong with them, and nothing of what is in them.
+    /// A revocation removes tokens that cannot be read. Its report says what is wrong with the record, and quotes nothing from it.
     #[tokio::test]
     async fn unreadable_tokens_are_described() {
         let (store, [tokens, _]) = processes();

@@ -102,6 +102,7 @@ pub(crate) fn without_page(mut tool: JsonObject) -> JsonObject {
 /// Reads a list of names; one that is no list of strings is empty.
 fn read_visibility(value: &Json) -> BTreeSet<Visibility> {
     let names = value.decode_as::<Vec<String>>().unwrap_or_default();
+    // One by one: `collect` would link a sort for two values.
     let mut visibility = BTreeSet::new();
     for one in [Visibility::Model, Visibility::App] {
         if names.iter().any(|name| name == one.name()) {

@@ -17,7 +17,7 @@ use super::{
 const INTERVAL: Duration = Duration::from_secs(600);
 /// Number of files of values that are removed while others wait.
 const AT_ONCE: usize = 64;
-/// Age at which the file of a lock that nobody holds, and a file that was not renamed, are removed.
+/// Age at which two kinds of files are removed: those of locks that nobody holds, and temporary ones of writes that did not end.
 pub(super) const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
 /// What a store knows of its removals.
@@ -32,7 +32,7 @@ pub(super) struct Sweeps {
 }
 
 impl Sweeps {
-    /// Returns true if it is time for the next removal, for one caller.
+    /// Returns true if the next removal is due. Of callers at the same time, only one gets true.
     pub(super) fn is_due(&self) -> bool {
         let (now, interval) = (unix_time(), milliseconds(INTERVAL));
         let latest = self.latest.load(Ordering::Relaxed);

@@ -108,7 +108,7 @@ fn busy_processes_let_others_write() {
     });
 }
 
-/// Where each write takes long, a process pauses once a second, and not after a hundred writes alone.
+/// On a slow disk, a process pauses once a second, even before it has written a hundred times.
 #[tokio::test(start_paused = true)]
 async fn slow_writes_let_others_write() {
     let (mut turn, began) = (Turn::default(), tokio::time::Instant::now());

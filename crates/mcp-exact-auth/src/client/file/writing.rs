@@ -20,7 +20,8 @@ pub(super) const WRITING: &str = "writing";
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Shortest and longest time between attempts to get the lock from another process.
 const DELAYS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(20));
-/// Pause in which each process tries that waits: one of them gets the lock, and the next one after it or in the next pause.
+/// Duration of a pause, long enough for each waiting process to try at least once. One of them gets the lock; the others get it
+/// after that one, or in a later pause.
 pub(super) const PAUSE: Duration = Duration::from_millis(40);
 /// Number of times that a process gets the lock without a pause.
 pub(super) const AT_A_STRETCH: usize = 100;
