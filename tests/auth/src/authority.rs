@@ -30,6 +30,8 @@ pub struct Deviations {
     pub redirect_query: fn(String, &str) -> String,
     /// Replaces the response to a token request.
     pub token_response: Option<fn(&ReceivedRequest) -> SiteResponse>,
+    /// Returns the response to a revocation; the metadata names the endpoint `/revoke` only if a test adds it.
+    pub revocation: fn(&ReceivedRequest) -> SiteResponse,
     /// Returns the `WWW-Authenticate` challenge of status 401; the argument is the origin of the resource.
     pub challenge_401: fn(&str) -> String,
     /// Scope that the challenge of status 403 requires for every call, and that the authorization server never grants.
@@ -52,6 +54,7 @@ impl Default for Deviations {
             resource: |_, _, _| {},
             redirect_query: |query, issuer| format!("{query}&iss={}", encode(issuer)),
             token_response: None,
+            revocation: |_| response(200, &[], ""),
             challenge_401: |origin| {
                 format!(
                     r#"Bearer resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp""#
@@ -207,6 +210,7 @@ fn answer_authority(
             Some(answer) => answer(request),
             None => answer_token_request(request, deviations, issued),
         },
+        ("POST", "/revoke") => (deviations.revocation)(request),
         _ => response(404, &[], ""),
     }
 }

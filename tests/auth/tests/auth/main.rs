@@ -4,6 +4,7 @@
 mod browser;
 mod choices;
 mod client;
+mod grants;
 mod insecure;
 mod issuers;
 mod processes;
