@@ -74,7 +74,8 @@ pub struct Options {
     /// have received no message, so that they carry nothing of another client.
     pub spare_processes: usize,
     /// Time after which a list of many servers is answered with the servers that have answered; clients are notified when the
-    /// others are ready. Also the time for which the start of the bridge waits for its servers.
+    /// others are ready. Also the time for which the start of the bridge waits for its servers; four fifths of it limit the probe of a
+    /// server, which servers of older revisions may leave without an answer.
     pub list_within: Duration,
     /// Idle time after which a connection that clients without sessions share is closed.
     pub idle: Duration,

@@ -1,6 +1,7 @@
 //! Client as a server sees it: its name and its capabilities.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_session::{
     ClientConfig, ClientSettings, ExtensionPolicy, Identity, JsonObject, PeerError,
@@ -11,6 +12,9 @@ use crate::around::options::Options;
 use crate::servers::tasks;
 use crate::servers::upstream_settings::UpstreamSettings;
 use crate::servers::users::Caller;
+
+/// Timeout of the probe of a server, however short lists wait.
+const MIN_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Name and capabilities of a client, as the upstream server sees them, and its user where each has credentials of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -85,6 +89,9 @@ impl ClientSide {
         config.tolerance = options.tolerance;
         config.limits = options.limits.clone();
         server.apply_to(&mut config);
+        // A server that leaves the probe without an answer has the rest of the time for the handshake, and is in the first list.
+        let probe_timeout = (options.list_within * 4 / 5).max(MIN_PROBE_TIMEOUT);
+        config.probe_timeout = config.probe_timeout.min(probe_timeout);
         config
             .build()
             .map_err(|error| PeerError::internal(error.to_string()))

@@ -18,7 +18,9 @@ use crate::leaving::Slow;
 use crate::matrix::wait_until;
 use crate::scripted::{Scripted, called_tool, request, text_of, tool_response};
 use mcp_exact::JsonObject;
-use mcp_exact::transport::{ClientHandler, ConnectionOptions, LineTransport, serve};
+use mcp_exact::transport::{
+    ClientHandle, ClientHandler, ConnectError, ConnectionOptions, LineTransport, connect, serve,
+};
 
 /// First message of a client.
 fn hello(revision: Revision, name: &str) -> String {
@@ -254,6 +256,65 @@ async fn slow_servers_are_announced() {
             }
         }
     }
+}
+
+/// Server of 2025-06-18 that leaves requests of other revisions without an answer.
+#[derive(Debug)]
+struct Silent;
+
+impl Upstream for Silent {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let (local, remote) = tokio::io::duplex(64 << 10);
+        tokio::spawn(async move {
+            let (reader, mut writer) = tokio::io::split(remote);
+            let mut lines = BufReader::new(reader).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let message = object(&line);
+                let result = match &*text_of(&message, "method") {
+                    "initialize" => {
+                        r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#
+                    }
+                    "tools/list" => r#"{"tools":[{"name":"one","inputSchema":{"type":"object"}}]}"#,
+                    _ => continue,
+                };
+                let id = message.get("id").expect("a request").text().to_owned();
+                let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#) + "\n";
+                if writer.write_all(answer.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let (reader, writer) = tokio::io::split(local);
+        let transport = LineTransport::new(reader, writer, 4 << 20);
+        let options = ConnectionOptions::default();
+        Ok(connect(settings, prior, handler, transport, options))
+    }
+}
+
+/// "A legacy server […] not at all" (2026-07-28, `basic/transports/stdio`, "Backward Compatibility"): a server that leaves the
+/// probe without an answer is ready before lists are answered without it.
+#[tokio::test(start_paused = true)]
+async fn silent_servers_are_listed() {
+    let options = Options::default();
+    let within = options.list_within;
+    let all = ["one", "two"].map(|name| {
+        let upstream: Arc<dyn Upstream> = Arc::new(Silent);
+        (name.to_owned(), upstream)
+    });
+    let begun = tokio::time::Instant::now();
+    let bridge = Bridge::many(all, options).await.expect("a bridge");
+    assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+    let newest = revisions().next_back().expect("a revision");
+    let client = client_of(&bridge, newest).await.expect("a client");
+    let tools = client.tools().all().await.expect("tools");
+    let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
+    assert_eq!(names, ["one__one", "two__one"]);
+    bridge.shutdown().await;
 }
 
 /// A call of a tool of a server that is still starting waits for the server.
