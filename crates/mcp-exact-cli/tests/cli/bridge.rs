@@ -211,6 +211,7 @@ while read -r line; do
     *'"tools/list"'*) answer '"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}' ;;
     *'"tools/call"'*) touch begun; while [ ! -e go ]; do sleep 0.05; done
       answer '"result":{"content":[{"type":"text","text":"waited"}]}' ;;
+    *'"id"'*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
   esac
 done
 "#;
@@ -602,6 +603,7 @@ while read -r line; do
     *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"played","version":"1"}}' ;;
     *'"tools/list"'*) answer '"result":{"tools":[{"name":"process","inputSchema":{"type":"object"}}]}' ;;
     *'"tools/call"'*) answer "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"process $$\"}]}" ;;
+    *'"id"'*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
   esac
 done
 "#;

@@ -22,6 +22,7 @@ const SERVER: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case $line in
+    *'"server/discover"'*) body='"error":{"code":-32601,"message":"no such method"}' ;;
     *'"initialize"'*) body='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":[]},"serverInfo":{"name":"odd"}}' ;;
     *'"tools/list"'*) body='"result":{"tools":[{"name":"a","title":null},{"name":5}],"nextCursor":null}' ;;
     *'"tools/call"'*) body='"result":{"content":[{"type":"text","text":"done","annotations":null}]},"error":null' ;;
