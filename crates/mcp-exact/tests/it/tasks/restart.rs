@@ -147,6 +147,17 @@ async fn wait_for_input_request(client: &Client, task: &JsonObject, before: &[St
     }
 }
 
+/// Waits until the input request of an unfinished task is stored: the process of the task saves nothing more.
+async fn wait_until_stored(store: &DirectoryTaskStore) {
+    loop {
+        let records = store.take_unfinished().await.expect("a store");
+        let mut records = records.iter().map(serde_json::to_value);
+        if records.any(|record| !record.expect("JSON")["asked"].is_null()) {
+            return;
+        }
+    }
+}
+
 /// A task whose tool no longer exists, or whose handler has another version, fails with a reason instead of running other
 /// code.
 #[tokio::test]
@@ -174,6 +185,7 @@ async fn changed_handlers_are_not_resumed() {
             let client = client(&process("ask", "1")).await;
             let task = create_task(&client, "ask").await;
             poll_until(&client, &task, "input_required").await;
+            wait_until_stored(&open()).await;
             task
         };
         let next = process(tool, version);
