@@ -72,6 +72,8 @@ impl Challenge {
                     challenge.params.push((name.to_ascii_lowercase(), value));
                 }
                 (Some(_), None) => {}
+                // A parameter without a value.
+                (None, _) if rest.0.starts_with('=') => rest.skip_until_comma(),
                 (None, _) => {
                     rest.0 = after_name;
                     found.push(Self::new(name));
@@ -125,8 +127,7 @@ impl<'t> RemainingText<'t> {
         (!token.is_empty()).then_some(token)
     }
 
-    /// Parses `=` and a token or a quoted string. Returns `None` and does not consume `=` if no value follows, because
-    /// `=` can also end a token68.
+    /// Parses `=` and a token or a quoted string. Returns `None` and does not consume `=` if no value follows.
     fn value(&mut self) -> Option<String> {
         let after = self.0.strip_prefix('=')?;
         let after = after.trim_start_matches([' ', '\t']);
@@ -161,7 +162,7 @@ impl<'t> RemainingText<'t> {
         let end = self.0.find(|c| !is_token68(c)).unwrap_or(self.0.len());
         let rest = self.0[end..].trim_start_matches('=');
         let ends = rest.trim_start_matches([' ', '\t']);
-        if end > 0 && (ends.is_empty() || ends.starts_with(',')) {
+        if ends.is_empty() || ends.starts_with(',') {
             self.0 = ends;
         }
     }
@@ -211,6 +212,31 @@ mod tests {
             ],
         );
         check_parsed("Bearer scope=\"open", &[("Bearer", &[("scope", "open")])]);
+        // A parameter without a value ends no challenge.
+        for empty in ["error=", "error = ", "error=="] {
+            check_parsed(
+                &format!(r#"Bearer scope="x", {empty}, resource_metadata="https://a/b""#),
+                &[(
+                    "Bearer",
+                    &[("scope", "x"), ("resource_metadata", "https://a/b")],
+                )],
+            );
+        }
+        check_parsed("Bearer scope=x, error=", &[("Bearer", &[("scope", "x")])]);
+        check_parsed("YWJj==, Basic", &[("Basic", &[])]);
+        // Some servers leave out the commas.
+        check_parsed(
+            r#"Bearer error="invalid_token" scope="x" a=b c=d"#,
+            &[(
+                "Bearer",
+                &[
+                    ("error", "invalid_token"),
+                    ("scope", "x"),
+                    ("a", "b"),
+                    ("c", "d"),
+                ],
+            )],
+        );
         check_parsed(", = \"x\" ,, ", &[]);
     }
 

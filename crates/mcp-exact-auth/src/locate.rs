@@ -242,6 +242,14 @@ mod tests {
         ] {
             assert_eq!(is_covered_by(resource, &endpoint), expected, "{resource}");
         }
+        let endpoint = url("https://a.example/mcp?tenant=1");
+        for (resource, expected) in [
+            ("https://a.example/mcp?tenant=1", true),
+            ("https://a.example/mcp", true),
+            ("https://a.example/mcp?tenant=2", false),
+        ] {
+            assert_eq!(is_covered_by(resource, &endpoint), expected, "{resource}");
+        }
     }
 
     /// RFC 9728, section 3.3: metadata is used if it names the resource whose well-known URL was asked, or the endpoint.

@@ -294,4 +294,21 @@ mod tests {
             )
         );
     }
+
+    /// 2025-03-26, "Fallbacks for Servers without Metadata Discovery": the default endpoints are at the origin. An application
+    /// that assumes them assumes PKCE too.
+    #[test]
+    fn default_endpoints_are_at_the_origin() {
+        let origin = "https://mcp.example";
+        let at = |path: &str| Some(format!("{origin}{path}"));
+        let expected = ServerMetadata {
+            issuer: origin.to_owned(),
+            authorization_endpoint: at("/authorize"),
+            token_endpoint: at("/token"),
+            registration_endpoint: at("/register"),
+            code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
+            ..ServerMetadata::default()
+        };
+        assert_eq!(ServerMetadata::assumed_for_origin(origin), expected);
+    }
 }

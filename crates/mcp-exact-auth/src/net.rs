@@ -253,6 +253,13 @@ mod tests {
             ("2606:4700:4700::1111", true),
             ("::ffff:1.1.1.1", true),
             ("64:ff9b::101:101", true),
+            // The neighbours of special ranges.
+            ("8.18.0.1", true),
+            ("8.64.0.1", true),
+            ("100.1.0.1", true),
+            ("198.1.0.1", true),
+            // NAT64 with a local prefix (RFC 8215) leads into the network of its translator.
+            ("64:ff9b:1::101:101", false),
             ("10.0.0.1", false),
             ("100.64.0.1", false),
             ("127.0.0.1", false),
@@ -281,6 +288,46 @@ mod tests {
         for never in ["0.0.0.0", "::", "224.0.0.1", "ff02::1"] {
             let address: IpAddr = never.parse().expect("an address");
             assert!(!ALLOW_ALL.is_allowed(address), "{address}");
+        }
+    }
+
+    /// A name that is not of this machine leads to it only in a network that the application trusts: whoever can choose the
+    /// addresses of a name must not choose a port of the machine ("Server-Side Request Forgery", DNS rebinding).
+    #[test]
+    fn other_names_do_not_lead_to_loopback() {
+        let local = AllowedAddresses {
+            allows_loopback: true,
+            ..PUBLIC_ONLY
+        };
+        for (host, address, of_local, of_all) in [
+            ("localhost", "127.0.0.1", true, true),
+            ("127.0.0.1", "127.0.0.1", true, true),
+            ("::1", "::1", true, true),
+            ("mcp.example", "127.0.0.1", false, true),
+            ("mcp.example", "::ffff:127.0.0.1", false, true),
+            ("mcp.example", "1.1.1.1", true, true),
+            ("mcp.example", "10.0.0.1", false, true),
+            ("localhost", "10.0.0.1", false, true),
+            ("mcp.example", "0.0.0.0", false, false),
+        ] {
+            let ip = address.parse().expect("an address");
+            let allowed = [local, ALLOW_ALL].map(|rules| rules.is_allowed_for(host, ip));
+            assert_eq!(allowed, [of_local, of_all], "{host} {address}");
+        }
+    }
+
+    /// A body of 1 MiB is read, and a longer one is refused before all of it is kept.
+    #[tokio::test]
+    async fn bodies_are_limited() {
+        for (length, is_read) in [
+            (0, true),
+            (MAX_BODY_BYTES, true),
+            (MAX_BODY_BYTES + 1, false),
+        ] {
+            let body = http_body_util::Full::new(Bytes::from(vec![b'x'; length]));
+            let body = body.map_err(|never| match never {}).boxed_unsync();
+            let read = read_body(body).await.ok();
+            assert_eq!(read.map(|body| body.len()), is_read.then_some(length));
         }
     }
 
@@ -321,11 +368,15 @@ mod tests {
         let request = Request::get("https://localhost:9/").body(Bytes::new());
         let sent = client.send(request.expect("a request")).await;
         let error = sent.map(drop).expect_err("it is blocked");
-        assert!(
-            blocking_rule(&*error).is_some(),
-            "{}",
-            error_with_causes(&*error)
-        );
+        let rule = "`localhost` resolves to a private or reserved address";
+        assert_eq!(blocking_rule(&*error), Some((rule.to_owned(), true)));
+        let request = Request::get("http://mcp.example/").body(Bytes::new());
+        let sent = client.send(request.expect("a request")).await;
+        let error = sent.map(drop).expect_err("it is not https");
+        let rule = "it is not https";
+        assert_eq!(blocking_rule(&*error), Some((rule.to_owned(), false)));
+        let other = std::io::Error::other("another error");
+        assert_eq!(blocking_rule(&other), None);
     }
 
     /// A proxy is never asked for a private address, nor for a name that cannot be checked.
@@ -335,17 +386,21 @@ mod tests {
         let proxy = proxy.expect("bound");
         let url = format!("http://{}", proxy.local_addr().expect("an address"));
         let options = || HyperOptions::default().proxy(Proxy::new(&url).expect("a URL"));
-        for url in [
-            "https://localhost:9/",
-            "https://name.invalid/",
-            "https://10.0.0.1/",
-            "https://[::ffff:10.0.0.1]/",
+        let private = "a private or reserved address";
+        for (url, words) in [
+            ("https://localhost:9/", private),
+            (
+                "https://name.invalid/",
+                "`name.invalid` does not resolve here, and the proxy may resolve it",
+            ),
+            ("https://10.0.0.1/", private),
+            ("https://[::ffff:10.0.0.1]/", private),
         ] {
             let client = CheckedClient::new(PUBLIC_ONLY, options());
             let request = Request::get(url).body(Bytes::new()).expect("a request");
             let error = client.send(request).await.map(drop).expect_err(url);
             let (reason, is_private) = blocking_rule(&*error).expect("it is blocked");
-            assert!(is_private, "{reason}");
+            assert!(is_private && reason.contains(words), "{reason}");
         }
         // In a trusted network, the proxy gets the name.
         let client = CheckedClient::new(ALLOW_ALL, options());

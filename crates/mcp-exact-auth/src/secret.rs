@@ -103,5 +103,7 @@ mod tests {
         for other in ["", "b", "aa"] {
             assert_ne!(Secret::new("a"), Secret::new(other));
         }
+        // The differences of two characters do not cancel each other.
+        assert_ne!(Secret::new("a1"), Secret::new("1a"));
     }
 }

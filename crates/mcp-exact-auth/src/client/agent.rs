@@ -406,7 +406,112 @@ mod tests {
         assert_eq!(answers, [no, no, yes]);
         let query = waiting.await.expect("a task").expect("a query");
         assert_eq!(query.expose(), "code=a%20b&state=s");
-        drop(silent);
+        // It was waited for to the end, and is closed without an answer.
+        let mut answer = String::new();
+        let mut silent = silent;
+        silent.read_to_string(&mut answer).await.expect("closed");
+        assert_eq!(answer, "");
+    }
+
+    /// The options of the browser: who opens the URL, the host of the redirect URI, and the page at the end.
+    #[tokio::test]
+    async fn browser_options_are_used() {
+        let (opened, urls) = std::sync::mpsc::channel();
+        let browser = Browser::default()
+            .open_with(move |url| opened.send(url.clone()).map_err(|error| error.to_string()))
+            .page("Done: go back.")
+            .use_localhost();
+        let redirect = browser.begin(None).await.expect("a port");
+        let uri = redirect.redirect_uri().to_owned();
+        assert!(uri.starts_with("http://localhost:"), "{uri}");
+        assert!(uri.ends_with("/callback"), "{uri}");
+        let port = Url::parse(&uri).expect("a URL").port().expect("a port");
+        let url = Url::parse("https://as.example/?state=s").expect("a URL");
+        let answered = async {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
+            let request = b"GET /callback?code=x&state=s HTTP/1.1\r\n\r\n";
+            stream.write_all(request).await.expect("sent");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("answered");
+            answer
+        };
+        let (query, answer) = tokio::join!(redirect.authorize(url.clone()), answered);
+        assert_eq!(query.expect("a query").expose(), "code=x&state=s");
+        assert!(answer.ends_with("\r\n\r\nDone: go back."), "{answer}");
+        assert_eq!(urls.try_recv(), Ok(url));
+    }
+
+    /// The port of an earlier registration is used again while it is free: most authorization servers compare redirect URIs as
+    /// text, and only some ignore the port (RFC 8252, section 7.3).
+    #[tokio::test]
+    async fn registered_ports_are_preferred() {
+        let browser = Browser::default();
+        // Another program may take the port between the two.
+        for _ in 0..20 {
+            let first = browser.begin(None).await.expect("a port");
+            let uri = first.redirect_uri().to_owned();
+            let taken = browser.begin(Some(&uri)).await.expect("another port");
+            assert_ne!(taken.redirect_uri(), uri);
+            drop(first);
+            let again = browser.begin(Some(&uri)).await.expect("a port");
+            if again.redirect_uri() == uri {
+                return;
+            }
+        }
+        panic!("the port was never used again");
+    }
+
+    /// Returns the request target of a request that arrives in pieces, after which the connection stays open or is closed.
+    async fn target_of(pieces: &[&[u8]], is_closed: bool) -> Option<String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut client = TcpStream::connect(address).await.expect("open");
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let mut reading = std::pin::pin!(read_target(&mut stream));
+        for (at, piece) in pieces.iter().enumerate() {
+            client.write_all(piece).await.expect("sent");
+            let read = async {
+                for _ in 0..200 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                target = reading.as_mut() => {
+                    assert_eq!(at + 1, pieces.len(), "the request is not complete");
+                    return target.map(|target| target.expose().to_owned());
+                }
+                () = read => {}
+            }
+        }
+        if is_closed {
+            drop(client);
+        }
+        reading.await.map(|target| target.expose().to_owned())
+    }
+
+    /// The listener reads a whole head of at most 32 KiB, of GET requests alone.
+    #[tokio::test]
+    async fn request_targets_are_read() {
+        assert_eq!(
+            target_of(&[b"GET /a?b", b"=c HTTP/1.1\r\n\r", b"\n"], false).await,
+            Some("/a?b=c".to_owned())
+        );
+        for (request, is_closed) in [
+            ("POST /a HTTP/1.1\r\n\r\n", false),
+            ("GET /a HTTP/2\r\n\r\n", false),
+            ("GET /a HTTP/1.1\r\n", true),
+        ] {
+            let target = target_of(&[request.as_bytes()], is_closed).await;
+            assert_eq!(target, None, "{request}");
+        }
+        for (length, is_read) in [(32 << 10, true), ((32 << 10) + 1, false)] {
+            let fixed = "GET / HTTP/1.1\r\n\r\n".len();
+            let path = "x".repeat(length - fixed);
+            let request = format!("GET /{path} HTTP/1.1\r\n\r\n");
+            let target = target_of(&[request.as_bytes()], false).await;
+            assert_eq!(target.is_some(), is_read, "{length}");
+        }
     }
 
     /// If another program uses the configured port, the authorization fails instead of using another port.
@@ -433,9 +538,12 @@ mod tests {
             "file:///etc/passwd",
             "javascript:alert(1)",
             "app:run",
+            "app://localhost/run",
+            "ftp://127.0.0.1/",
         ] {
             let url = Url::parse(url).expect("a URL");
-            assert!(open_browser(&url).is_err(), "{url}");
+            let refused = Err("only pages by https are opened".to_owned());
+            assert_eq!(open_browser(&url), refused, "{url}");
         }
     }
 
@@ -445,7 +553,11 @@ mod tests {
         let agent = Headless::new(|_| async { Ok(" http://127.0.0.1:1/x?code=c#f\n".to_owned()) });
         let redirect = agent.begin(None).await.expect("ready");
         let url = Url::parse("https://as.example").expect("a URL");
+        assert_eq!(redirect.redirect_uri(), "http://127.0.0.1:8765/callback");
         let query = redirect.authorize(url).await.expect("a query");
         assert_eq!(query.expose(), "code=c");
+        let agent = agent.redirect_uri("https://app.example/callback");
+        let redirect = agent.begin(None).await.expect("ready");
+        assert_eq!(redirect.redirect_uri(), "https://app.example/callback");
     }
 }

@@ -325,12 +325,17 @@ fn try_lock(folder: &Path, path: &Path) -> Result<Option<File>, String> {
         }
     }
     // A file that was removed meanwhile excludes nobody.
-    let locked = file.metadata();
-    let locked = locked.map_err(|error| describe_error(path, &error))?;
+    Ok(is_still_at(&file, path)?.then_some(file))
+}
+
+/// Returns true if a path leads to an open file.
+fn is_still_at(file: &File, path: &Path) -> Result<bool, String> {
+    let open = file.metadata();
+    let open = open.map_err(|error| describe_error(path, &error))?;
     match path.metadata() {
-        Ok(named) if named.ino() == locked.ino() && named.dev() == locked.dev() => Ok(Some(file)),
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(describe_error(path, &error)),
-        _ => Ok(None),
+        Ok(named) => Ok(named.ino() == open.ino() && named.dev() == open.dev()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(describe_error(path, &error)),
     }
 }
 

@@ -299,4 +299,60 @@ mod tests {
         let again = DpopKey::from_text(key.to_text()).expect("a key");
         assert_eq!(again.jwk, key.jwk);
     }
+
+    /// RFC 7523, section 3: "The JWT MUST be digitally signed". The signature of each kind of key verifies with the algorithm of
+    /// the header (RFC 7518, section 3.1; RFC 8037), and `Debug` shows the algorithm, but not the key.
+    #[test]
+    fn assertions_verify() {
+        use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
+        use aws_lc_rs::signature::{
+            ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
+            UnparsedPublicKey, VerificationAlgorithm,
+        };
+        let random = SystemRandom::new();
+        let ecdsa = |algorithm| {
+            let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random);
+            document.expect("a key").as_ref().to_vec()
+        };
+        let ed25519 = Ed25519KeyPair::generate_pkcs8(&random).expect("a key");
+        let rsa = rsa::KeyPair::generate(rsa::KeySize::Rsa2048).expect("a key");
+        let rsa: Pkcs8V1Der<'_> = rsa.as_der().expect("a key");
+        let rows: [(_, _, &'static dyn VerificationAlgorithm); 4] = [
+            (
+                ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING),
+                "ES256",
+                &ECDSA_P256_SHA256_FIXED,
+            ),
+            (
+                ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING),
+                "ES384",
+                &ECDSA_P384_SHA384_FIXED,
+            ),
+            (ed25519.as_ref().to_vec(), "EdDSA", &ED25519),
+            (rsa.as_ref().to_vec(), "RS256", &RSA_PKCS1_2048_8192_SHA256),
+        ];
+        for (pkcs8, name, algorithm) in rows {
+            let text = STANDARD.encode(&pkcs8);
+            let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
+            let key = SigningKey::from_pem(&pem).expect("a key").id("k");
+            let assertion = key.client_assertion("c", "https://as.example", 1000);
+            let assertion = assertion.expect("signed");
+            assert_eq!(decode_jws(&assertion)[0]["alg"], name);
+            let (message, signature) = assertion.expose().rsplit_once('.').expect("three parts");
+            let signature = URL_SAFE_NO_PAD.decode(signature).expect("base64url");
+            let public = match &*key.pair {
+                KeyPair::P256(pair) | KeyPair::P384(pair) => pair.public_key().as_ref(),
+                KeyPair::Ed25519(pair) => pair.public_key().as_ref(),
+                KeyPair::Rsa(pair) => pair.public_key().as_ref(),
+            };
+            let public = UnparsedPublicKey::new(algorithm, public);
+            let verified = public.verify(message.as_bytes(), &signature);
+            assert_eq!(verified, Ok(()), "{name}");
+            let shown = format!("{key:?}");
+            assert!(shown.contains(name) && shown.contains("\"k\""), "{shown}");
+            assert!(!shown.contains(&text[..16]), "{shown}");
+        }
+        let shown = format!("{:?}", DpopKey::generate().expect("a key"));
+        assert_eq!(shown, "DpopKey(…)");
+    }
 }

@@ -180,4 +180,21 @@ mod tests {
             assert!(error.contains(message), "{error}");
         }
     }
+
+    /// RFC 7591, section 3.2.2: the errors of a registration endpoint; whatever else answers at the default path of a 2025-03-26
+    /// server is none.
+    #[test]
+    fn registration_errors_are_known() {
+        for (body, expected) in [
+            (r#"{"error":"invalid_redirect_uri"}"#, true),
+            (r#"{"error":"invalid_client_metadata"}"#, true),
+            (r#"{"error":"unapproved_software_statement"}"#, true),
+            (r#"{"error":"not_found"}"#, false),
+            (r#"{"message":"invalid_redirect_uri"}"#, false),
+            ("<html>", false),
+            ("", false),
+        ] {
+            assert_eq!(is_registration_error(body.as_bytes()), expected, "{body}");
+        }
+    }
 }

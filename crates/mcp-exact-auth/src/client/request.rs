@@ -433,12 +433,14 @@ mod tests {
         }
     }
 
-    /// A redirect after the lifetime of the authorization is rejected.
+    /// A redirect is accepted for ten minutes, and not later.
     #[test]
     fn late_redirects_are_refused() {
-        let (pending, url) = begin_authorization(false);
-        let query = Secret::new(format!("code=c&state={}", parameter(&url, "state")));
-        let late = SystemTime::UNIX_EPOCH + AUTHORIZATION_LIFETIME + Duration::from_secs(1);
-        assert!(pending.accept_redirect(&query, late).is_err());
+        for (seconds, is_accepted) in [(600, true), (601, false)] {
+            let (pending, url) = begin_authorization(false);
+            let query = Secret::new(format!("code=c&state={}", parameter(&url, "state")));
+            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(pending.accept_redirect(&query, now).is_ok(), is_accepted);
+        }
     }
 }

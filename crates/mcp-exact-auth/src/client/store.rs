@@ -298,3 +298,57 @@ impl Records {
         self.0.lock(key).await.map_err(OAuthError::Store)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values that have ended are removed, so that a process that writes values with a lifetime for years keeps about as many as
+    /// are valid; they are looked for when their number may have doubled, and not at each write.
+    #[tokio::test]
+    async fn ended_values_are_removed() {
+        let (store, value) = (MemoryStore::default(), Secret::new("v"));
+        let hour = Duration::from_secs(3600);
+        let write = async |kind: &str, count: usize, lifetime: Option<Duration>| {
+            for number in 0..count {
+                let key = format!("{kind} {number}");
+                let written = match lifetime {
+                    Some(lifetime) => store.write_for(&key, &value, lifetime).await,
+                    None => store.write(&key, &value).await,
+                };
+                assert_eq!(written, Ok(()));
+            }
+        };
+        let kept = || store.values().all.len();
+        write("over", 10 * MIN_SWEEP, Some(Duration::ZERO)).await;
+        assert!(kept() <= MIN_SWEEP, "{}", kept());
+        write("valid", MIN_SWEEP, Some(hour)).await;
+        write("without an end", MIN_SWEEP, None).await;
+        write("over", MIN_SWEEP, Some(Duration::ZERO)).await;
+        assert_eq!(store.keys().await.map(|keys| keys.len()), Ok(2 * MIN_SWEEP));
+        // A look at the values at each write would be slow with many of them.
+        assert!(kept() > 2 * MIN_SWEEP + 1, "{}", kept());
+        write("over", 10 * MIN_SWEEP, Some(Duration::ZERO)).await;
+        assert!(kept() <= 4 * MIN_SWEEP, "{}", kept());
+        for key in ["valid 7", "without an end 7"] {
+            assert_eq!(store.read(key).await, Ok(Some(value.clone())), "{key}");
+        }
+    }
+
+    /// Locks that nobody holds are forgotten, and one that is held excludes others however many there are.
+    #[tokio::test]
+    async fn unused_locks_are_forgotten() {
+        let store = MemoryStore::default();
+        let held = store.lock("held").await.expect("a lock");
+        for number in 0..3 * MAX_UNUSED_LOCKS {
+            drop(store.lock(&number.to_string()).await.expect("a lock"));
+        }
+        let known = store.0.locks.lock().expect("no panic").len();
+        assert!(known <= MAX_UNUSED_LOCKS, "{known}");
+        let mut second = store.lock("held");
+        let waiting = tokio::time::timeout(Duration::ZERO, second.as_mut()).await;
+        assert!(waiting.is_err(), "a lock has to exclude others");
+        drop(held);
+        assert!(second.await.is_ok());
+    }
+}

@@ -315,6 +315,8 @@ mod tests {
                 post,
             ),
             (Some(&["none"]), secret(None), public),
+            // None of the listed methods can use a secret: the default is tried.
+            (Some(&["private_key_jwt"]), secret(None), basic),
             (Some(&["none"]), Credential::None, public),
             (None, Credential::None, public),
         ] {
@@ -333,6 +335,11 @@ mod tests {
                 None => assert_eq!(body.expose(), expected),
             }
         }
+        // A workload has no client id (RFC 7523, section 3.1: the authentication of the client is optional).
+        let request = TokenRequest::new("g");
+        let request = request.authenticate("", &Credential::None, &server(None), 0);
+        let (headers, body) = request.expect("a request").into_parts();
+        assert_eq!((headers.len(), body.expose()), (0, "grant_type=g"));
     }
 
     /// Valid responses are parsed to a token; other responses result in an error for the user or a temporary error.
@@ -373,6 +380,8 @@ mod tests {
             (400, r#"{"error":"invalid_target"}"#, "application ID URI"),
             (400, "", "status 400"),
             (302, "", "status 302"),
+            (408, "", "try again later"),
+            (429, "", "try again later"),
             (503, "", "try again later"),
         ] {
             let error = read(status, body).expect_err("it is refused").to_string();

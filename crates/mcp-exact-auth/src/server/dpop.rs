@@ -337,4 +337,145 @@ mod tests {
             assert_eq!(stored(&used), 1);
         }
     }
+
+    /// Key of a client, and its public key.
+    struct ClientKey(aws_lc_rs::signature::EcdsaKeyPair);
+
+    impl ClientKey {
+        fn generate() -> Self {
+            use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+            Self(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key"))
+        }
+
+        fn jwk(&self) -> serde_json::Value {
+            use aws_lc_rs::signature::KeyPair as _;
+            let point = self.0.public_key().as_ref();
+            let [x, y] = [&point[1..33], &point[33..]].map(|part| URL_SAFE_NO_PAD.encode(part));
+            serde_json::json!({"crv": "P-256", "kty": "EC", "x": x, "y": y})
+        }
+
+        fn thumbprint(&self) -> String {
+            sha256_base64url(self.jwk().to_string().as_bytes())
+        }
+
+        fn sign(&self, header: &serde_json::Value, claims: &serde_json::Value) -> String {
+            let [header, claims] =
+                [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+            let message = format!("{header}.{claims}");
+            let random = aws_lc_rs::rand::SystemRandom::new();
+            let signature = self.0.sign(&random, message.as_bytes()).expect("signed");
+            format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
+        }
+    }
+
+    /// RFC 9449, section 4.3: each check of a proof, at a time of 1000 s. A row changes the header or the claims of a valid proof.
+    #[test]
+    fn proofs_are_checked() {
+        use serde_json::json;
+        let (key, other, nonces) = (
+            ClientKey::generate(),
+            ClientKey::generate(),
+            NonceGenerator::new(&[7; 32]),
+        );
+        let (previous, current) = (nonces.nonce_at(at(899)), nonces.nonce_at(at(1000)));
+        let urls = ["https://mcp.example/mcp", "https://mcp.example/sse"].map(str::to_owned);
+        let mut private = key.jwk();
+        private["d"] = json!("AA");
+        let invalid = |message| Err(ProofRejection::Invalid(message));
+        let another_url = invalid("the proof is for another URL");
+        let another_token = invalid("the proof is for another token");
+        let wrong_time = invalid("the proof is too old or from the future");
+        let (no_id, no_nonce) = (invalid("the proof has no id"), Err(ProofRejection::Nonce));
+        for (member, value, expected) in [
+            ("jti", json!("1"), Ok(1300.0)),
+            ("jti", json!("x".repeat(256)), Ok(1300.0)),
+            ("jti", json!("x".repeat(257)), no_id),
+            ("jti", json!(""), no_id),
+            (
+                "typ",
+                json!("JWT"),
+                invalid("the proof's type is not `dpop+jwt`"),
+            ),
+            ("typ", json!("application/DPoP+JWT"), Ok(1300.0)),
+            ("jwk", json!(null), invalid("the proof names no key")),
+            ("jwk", private, invalid("the proof holds a private key")),
+            (
+                "jwk",
+                json!({"kty": "oct"}),
+                invalid("the proof's key cannot verify"),
+            ),
+            (
+                "jwk",
+                other.jwk(),
+                invalid("the proof's signature is wrong"),
+            ),
+            (
+                "htm",
+                json!("GET"),
+                invalid("the proof is for another method"),
+            ),
+            (
+                "htm",
+                json!("post"),
+                invalid("the proof is for another method"),
+            ),
+            (
+                "htm",
+                json!(null),
+                invalid("the proof's claims cannot be read"),
+            ),
+            ("htu", json!("https://mcp.example/sse"), Ok(1300.0)),
+            ("htu", json!("https://mcp.example/mcp/"), Ok(1300.0)),
+            ("htu", json!("https://mcp.example/mcp2"), another_url),
+            ("htu", json!("https://evil.example/mcp"), another_url),
+            ("ath", json!(sha256_base64url(b"another")), another_token),
+            ("ath", json!(null), another_token),
+            ("iat", json!(700), Ok(1000.0)),
+            ("iat", json!(1300), Ok(1600.0)),
+            ("iat", json!(699), wrong_time),
+            ("iat", json!(1301), wrong_time),
+            ("nonce", json!(previous), Ok(1300.0)),
+            ("nonce", json!("guessed"), no_nonce),
+            ("nonce", json!(null), no_nonce),
+        ] {
+            let mut header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
+            let mut claims = json!({
+                "jti": "1", "htm": "POST", "htu": "https://mcp.example/mcp", "iat": 1000,
+                "ath": sha256_base64url(b"token"), "nonce": current,
+            });
+            let changed = match header.get(member) {
+                Some(_) => &mut header,
+                None => &mut claims,
+            };
+            changed[member] = value.clone();
+            let expected_proof = ExpectedProof {
+                method: "POST",
+                urls: &urls,
+                token: "token",
+                key: &key.thumbprint(),
+                nonces: Some(&nonces),
+            };
+            let checked = check_proof(&key.sign(&header, &claims), &expected_proof, at(1000));
+            let checked = checked.map(|proof| proof.expires);
+            assert_eq!(checked, expected, "{member} {value}");
+        }
+    }
+
+    /// RFC 9449, section 8.2: a nonce is used until the server gives another one, and the server determines how long it accepts
+    /// it: here for five to ten minutes.
+    #[test]
+    fn nonces_last_five_to_ten_minutes() {
+        let nonces = NonceGenerator::new(&[1; 32]);
+        for (given, accepted) in [(300, 300..900), (599, 599..900), (600, 600..1200)] {
+            let nonce = nonces.nonce_at(at(given));
+            for now in [300, 599, 600, 899, 900, 1199, 1200, 100_000] {
+                let is_accepted = nonces.is_current(&nonce, at(now));
+                // Processes whose clock is behind accept a nonce of the same five minutes.
+                let is_expected = accepted.contains(&now) || now / 300 == given / 300;
+                assert_eq!(is_accepted, is_expected, "{given} {now}");
+            }
+        }
+        let other = NonceGenerator::new(&[2; 32]);
+        assert_ne!(nonces.nonce_at(at(300)), other.nonce_at(at(300)));
+    }
 }

@@ -194,3 +194,57 @@ fn max_age(headers: &HeaderMap) -> Option<Duration> {
     let seconds = directives.find_map(|directive| directive.strip_prefix("max-age="))?;
     seconds.parse().ok().map(Duration::from_secs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8414, section 3.1, and OpenID Connect Discovery, section 4: the path of the issuer is part of each URL.
+    #[test]
+    fn metadata_urls_include_the_path() {
+        let (server, openid) = (
+            ".well-known/oauth-authorization-server",
+            ".well-known/openid-configuration",
+        );
+        for issuer in ["https://as.example", "https://as.example/", "https://a.b"] {
+            let origin = issuer.trim_end_matches('/');
+            let expected = [format!("{origin}/{server}"), format!("{origin}/{openid}")];
+            assert_eq!(metadata_urls(issuer), expected);
+        }
+        for (origin, path) in [
+            ("https://a.b", "/t"),
+            ("https://as.example", "/t1/t2"),
+            ("http://127.0.0.1:8080", "/realms/a"),
+        ] {
+            let expected = [
+                format!("{origin}/{server}{path}"),
+                format!("{origin}/{openid}{path}"),
+                format!("{origin}{path}/{openid}"),
+            ];
+            for slash in ["", "/"] {
+                assert_eq!(metadata_urls(&format!("{origin}{path}{slash}")), expected);
+            }
+        }
+    }
+
+    /// RFC 9111, section 5.2.2.1: `max-age` in seconds, among other directives.
+    #[test]
+    fn max_age_is_read() {
+        for (value, expected) in [
+            (Some("max-age=60"), Some(60)),
+            (Some("public, max-age=300, must-revalidate"), Some(300)),
+            (Some("no-store"), None),
+            (Some("max-age=soon"), None),
+            (Some("s-maxage=60"), None),
+            (None, None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.extend(value.map(|value| (CACHE_CONTROL, HeaderValue::from_static(value))));
+            assert_eq!(
+                max_age(&headers),
+                expected.map(Duration::from_secs),
+                "{value:?}"
+            );
+        }
+    }
+}

@@ -416,7 +416,7 @@ mod tests {
         );
     }
 
-    /// The thumbprint of the example key equals the thumbprint in RFC 7638, section 3.1.
+    /// The thumbprints of the example keys equal those in RFC 7638, section 3.1, and RFC 8037.
     #[test]
     fn thumbprint_matches_rfc_example() {
         let key: Jwk = serde_json::from_str(r#"{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB","alg":"RS256","kid":"2011-04-29"}"#).expect("a key");
@@ -424,5 +424,136 @@ mod tests {
             key.thumbprint().as_deref(),
             Some("NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs")
         );
+        // RFC 8037, appendix A.3.
+        let key: Jwk = serde_json::from_str(
+            r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#,
+        )
+        .expect("a key");
+        assert_eq!(
+            key.thumbprint().as_deref(),
+            Some("kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k")
+        );
+    }
+
+    /// Keys that sign, with their public JSON Web Key.
+    type SigningRow = (
+        serde_json::Value,
+        &'static str,
+        Box<dyn Fn(&[u8]) -> Vec<u8>>,
+    );
+
+    /// Returns a new key of each curve, and an RSA key with each of its algorithms.
+    fn signing_rows() -> Vec<SigningRow> {
+        use aws_lc_rs::rand::SystemRandom;
+        use aws_lc_rs::signature::*;
+        use aws_lc_rs::{rsa, signature};
+        use serde_json::json;
+        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let mut rows: Vec<SigningRow> = Vec::new();
+        let curves: [(&str, &str, &'static EcdsaSigningAlgorithm); 3] = [
+            ("P-256", "ES256", &ECDSA_P256_SHA256_FIXED_SIGNING),
+            ("P-384", "ES384", &ECDSA_P384_SHA384_FIXED_SIGNING),
+            ("P-521", "ES512", &ECDSA_P521_SHA512_FIXED_SIGNING),
+        ];
+        for (curve, name, algorithm) in curves {
+            let pair = EcdsaKeyPair::generate(algorithm).expect("a key");
+            let point = &pair.public_key().as_ref()[1..];
+            let (x, y) = point.split_at(point.len() / 2);
+            let jwk = json!({"kty": "EC", "crv": curve, "x": encode(x), "y": encode(y)});
+            let sign = move |message: &[u8]| {
+                let signature = pair.sign(&SystemRandom::new(), message);
+                signature.expect("signed").as_ref().to_vec()
+            };
+            rows.push((jwk, name, Box::new(sign)));
+        }
+        for name in ["EdDSA", "Ed25519"] {
+            let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).expect("a key");
+            let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).expect("a key");
+            let x = encode(pair.public_key().as_ref());
+            let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": x});
+            let sign = move |message: &[u8]| pair.sign(message).as_ref().to_vec();
+            rows.push((jwk, name, Box::new(sign)));
+        }
+        let pair = rsa::KeyPair::generate(rsa::KeySize::Rsa2048).expect("a key");
+        let pair = std::sync::Arc::new(pair);
+        // The public key in ASN.1 has its modulus of 256 bytes before its exponent of 3 bytes.
+        let public = pair.public_key().as_ref();
+        let (n, e) = (&public[9..265], &public[267..]);
+        let jwk = json!({"kty": "RSA", "n": encode(n), "e": encode(e)});
+        let paddings: [(&str, &'static dyn RsaEncoding); 6] = [
+            ("RS256", &RSA_PKCS1_SHA256),
+            ("RS384", &RSA_PKCS1_SHA384),
+            ("RS512", &RSA_PKCS1_SHA512),
+            ("PS256", &RSA_PSS_SHA256),
+            ("PS384", &RSA_PSS_SHA384),
+            ("PS512", &RSA_PSS_SHA512),
+        ];
+        for (name, padding) in paddings {
+            let pair = std::sync::Arc::clone(&pair);
+            let sign = move |message: &[u8]| {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                let random = SystemRandom::new();
+                let signed =
+                    signature::RsaKeyPair::sign(&pair, padding, &random, message, &mut signature);
+                signed.expect("signed");
+                signature
+            };
+            rows.push((jwk.clone(), name, Box::new(sign)));
+        }
+        rows
+    }
+
+    /// RFC 7518, section 3.1, and RFC 8037: tokens of every supported algorithm verify, by the key that has signed them alone.
+    #[test]
+    fn tokens_of_each_algorithm_verify() {
+        let rows = signing_rows();
+        for (jwk, name, sign) in &rows {
+            let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+            let message = format!(
+                "{}.{}",
+                part(&format!(r#"{{"alg":"{name}"}}"#)),
+                part("payload")
+            );
+            let token = format!(
+                "{message}.{}",
+                URL_SAFE_NO_PAD.encode(sign(message.as_bytes()))
+            );
+            let keys = key_set(&[&jwk.to_string()]);
+            assert_eq!(
+                verify_token(&keys, &token).as_deref(),
+                Ok(&b"payload"[..]),
+                "{name}"
+            );
+            let changed = token.replacen(&part("payload"), &part("changed"), 1);
+            assert_eq!(
+                verify_token(&keys, &changed),
+                Err(InvalidToken::Signature),
+                "{name}"
+            );
+            for (other, ..) in rows.iter().filter(|(other, ..)| other != jwk) {
+                let keys = key_set(&[&other.to_string()]);
+                assert!(verify_token(&keys, &token).is_err(), "{name} {other}");
+            }
+        }
+    }
+
+    /// RFC 7515, section 4.1.9: the prefix `application/` may be left out, unless another `/` follows; case is ignored.
+    #[test]
+    fn media_types_are_normalized() {
+        for (typ, expected) in [
+            ("at+jwt", "at+jwt"),
+            ("AT+JWT", "at+jwt"),
+            ("application/at+jwt", "at+jwt"),
+            ("Application/AT+JWT", "at+jwt"),
+            ("application/at+jwt/x", "application/at+jwt/x"),
+            ("text/at+jwt", "text/at+jwt"),
+        ] {
+            let header = format!(r#"{{"alg":"ES256","typ":"{typ}"}}"#);
+            let header: Header = serde_json::from_str(&header).expect("a header");
+            assert_eq!(header.media_type().as_deref(), Some(expected));
+        }
+        let header: Header = serde_json::from_str(r#"{"alg":"ES256"}"#).expect("a header");
+        assert_eq!(header.media_type(), None);
+        assert_eq!(format!("{:?}", key_set(&[RFC_KEY])), "KeySet { keys: 1 }");
     }
 }

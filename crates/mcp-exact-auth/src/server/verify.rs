@@ -567,4 +567,76 @@ mod tests {
             assert_eq!(accepted_audiences(exact.to_owned()), [exact]);
         }
     }
+
+    /// HTTP client of an issuer that publishes the key of the token, with a cache time, and counts the requests.
+    struct Published(Option<&'static str>, AtomicUsize);
+
+    impl HttpClient for Published {
+        fn send(&self, _: Request<Bytes>) -> HttpFuture<'_> {
+            use http_body_util::BodyExt as _;
+            self.1.fetch_add(1, Ordering::Relaxed);
+            let body = http_body_util::Full::new(Bytes::from_static(KEYS.as_bytes()));
+            let body = body.map_err(|never| match never {}).boxed_unsync();
+            let mut response = http::Response::new(body);
+            let value = self.0.map(HeaderValue::from_static);
+            let value = value.map(|value| (http::header::CACHE_CONTROL, value));
+            response.headers_mut().extend(value);
+            Box::pin(async { Ok(response) })
+        }
+    }
+
+    /// Keys are used without another request for as long as the issuer says (RFC 9111, section 4.2), between five minutes and a
+    /// day, or for an hour if it says nothing.
+    #[tokio::test(start_paused = true)]
+    async fn keys_are_kept_for_max_age() {
+        for (value, seconds) in [
+            (Some("max-age=600"), 600),
+            (Some("public, max-age=7200"), 7200),
+            (Some("max-age=1"), 300),
+            (Some("max-age=9999999"), 24 * 3600),
+            (Some("no-cache"), 3600),
+            (None, 3600),
+        ] {
+            let client = Arc::new(Published(value, AtomicUsize::default()));
+            let verifier = Jwks::new("joe", "https://mcp.example")
+                .accept_plain_jwt()
+                .keys_url("https://joe.example/keys")
+                .http_client(Arc::clone(&client) as _);
+            for (wait, requests) in [(0, 1), (seconds - 1, 1), (1, 2), (1, 2)] {
+                tokio::time::advance(Duration::from_secs(wait)).await;
+                let error = verifier.check_token(TOKEN).await.expect_err("an example");
+                assert_eq!(error, known_key_error(), "{value:?}");
+                assert_eq!(
+                    client.1.load(Ordering::Relaxed),
+                    requests,
+                    "{value:?} {wait}"
+                );
+            }
+        }
+    }
+
+    /// Fixed keys are never fetched, however long the process runs.
+    #[tokio::test(start_paused = true)]
+    async fn fixed_keys_do_not_expire() {
+        let (verifier, client) = unreachable_verifier();
+        let verifier = verifier.fixed_keys(KEYS).expect("a key set");
+        for _ in 0..10 {
+            let error = verifier.check_token(TOKEN).await.expect_err("an example");
+            assert_eq!(error, known_key_error());
+            let years = Duration::from_secs(5 * 365 * 24 * 3600);
+            tokio::time::advance(years).await;
+        }
+        assert_eq!(client.0.load(Ordering::Relaxed), 0);
+    }
+
+    /// "MCP servers MUST validate that access tokens were issued specifically for them" ("Token Handling"): a verifier for another
+    /// resource accepts no audience of the first one, and shares its keys.
+    #[test]
+    fn other_resources_have_other_audiences() {
+        let verifier = Jwks::new("joe", "https://mcp.example/a").audience("api://a");
+        let other = verifier.for_resource("https://mcp.example/b");
+        assert_eq!(other.rules.audiences, ["https://mcp.example/b"]);
+        assert_eq!(other.rules.issuer, "joe");
+        assert!(Arc::ptr_eq(&other.cache, &verifier.cache));
+    }
 }

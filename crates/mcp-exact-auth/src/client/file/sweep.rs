@@ -171,3 +171,20 @@ fn look_at(folder: &Path, entry: &DirEntry) -> Result<Option<PathBuf>, String> {
     drop(held);
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that another process has removed after the folder was read is no problem.
+    #[test]
+    fn removed_files_are_no_problem() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.lock");
+        std::fs::write(&path, "").expect("a file");
+        let mut entries = std::fs::read_dir(folder.path()).expect("a folder");
+        let entry = entries.next().expect("a file").expect("an entry");
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(look_at(folder.path(), &entry), Ok(None));
+    }
+}

@@ -150,12 +150,14 @@ async fn sweeps_skip_what_cannot_be_removed() {
         file.set_modified(before).expect("a file");
     }
     let count = || ["json", "lock", "new"].map(|extension| files(&folder, extension));
-    assert_eq!(count(), [1, 2, 2]);
+    // Another process writes it.
+    std::fs::write(folder.join("fresh.new"), "").expect("a file");
+    assert_eq!(count(), [1, 2, 3]);
     let running = store.sweeps.running.try_lock().expect("none runs");
     assert_eq!(store.sweep().await, 0, "one at a time");
     drop(running);
     assert_eq!(store.sweep().await, 2, "two problems");
-    assert_eq!(count(), [0, 1, 1]);
+    assert_eq!(count(), [0, 1, 2]);
     assert_eq!(store.sweep().await, 0, "they were reported");
 }
 
@@ -234,4 +236,82 @@ async fn expired_files_are_removed() {
     assert!(try_lock(&folder, &path).expect("a file").is_none());
     drop(held);
     assert!(try_lock(&folder, &path).expect("a file").is_some());
+}
+
+/// Files are looked through once in ten minutes, and only while values with a lifetime are written. A folder that is not there has
+/// nothing to remove; one that cannot be read is a problem.
+#[tokio::test]
+async fn sweeps_are_rare() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let store = FileStore::new(parent.path().join("tokens"));
+    assert_eq!(store.sweep().await, 0, "there is no folder");
+    let value = Secret::new("v");
+    store.write("k", &value).await.expect("written");
+    assert!(store.sweeps.is_due());
+    assert!(!store.sweeps.is_due());
+    let path = parent.path().join("file");
+    std::fs::write(&path, "").expect("a file");
+    assert_eq!(FileStore::new(path).sweep().await, 1, "it is no folder");
+}
+
+/// What cannot be read is an error that names the file, and neither absent nor damaged: its value may be there.
+#[tokio::test]
+async fn unreadable_files_are_not_absent() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("tokens");
+    let (store, value) = (FileStore::new(&folder), Secret::new("v"));
+    assert_eq!(store.keys().await, Ok(Vec::new()), "there is no folder");
+    assert_eq!(store.unlisted().await, Ok(0));
+    let path = store.path_of_key("k", "json");
+    std::fs::create_dir_all(&path).expect("a folder");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(&folder, private).expect("changed");
+    let named = format!("{}: ", path.display());
+    for error in [
+        store.read("k").await.map(drop),
+        store.replace("k", None, Some(&value)).await.map(drop),
+        store.write("k", &value).await,
+        store.remove("k").await,
+        store.is_malformed("k").await.map(drop),
+    ] {
+        let error = error.expect_err("it is a folder");
+        assert!(error.starts_with(&named), "{error}");
+    }
+    assert_eq!(store.unlisted().await, Ok(1));
+    // A path below a file, and a file instead of a folder.
+    let file = parent.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&file, private).expect("changed");
+    for folder in [file.join("tokens"), file] {
+        let store = FileStore::new(&folder);
+        let named = format!("{}: ", folder.display());
+        let error = store.keys().await.expect_err("no folder");
+        assert!(error.starts_with(&named), "{error}");
+        let error = store.write("k", &value).await.expect_err("no folder");
+        assert!(error.starts_with(&named), "{error}");
+    }
+    let store = FileStore::new(parent.path().join("file").join("tokens"));
+    let error = store.read("k").await.expect_err("no folder");
+    assert!(error.contains("tokens: "), "{error}");
+}
+
+/// A lock whose file was removed or replaced after it was opened excludes nobody, and is not a lock.
+#[test]
+fn locks_of_removed_files_are_none() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("tokens");
+    create_folder(&folder).expect("a folder");
+    let path = folder.join("a.lock");
+    let file = open_lock(&path).expect("a file");
+    assert_eq!(is_still_at(&file, &path), Ok(true));
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(is_still_at(&file, &path), Ok(false));
+    let other = open_lock(&path).expect("a file");
+    assert_eq!(is_still_at(&file, &path), Ok(false));
+    assert_eq!(is_still_at(&other, &path), Ok(true));
+    std::fs::remove_dir_all(&folder).expect("removed");
+    std::fs::write(&folder, "").expect("a file");
+    let error = is_still_at(&other, &path).expect_err("its folder is a file");
+    assert!(error.contains("a.lock: "), "{error}");
 }
