@@ -5,5 +5,6 @@
 pub mod authority;
 pub mod issuer;
 pub mod provider;
+pub mod script;
 pub mod site;
 pub mod tokens;

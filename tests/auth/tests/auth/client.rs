@@ -1,6 +1,6 @@
 //! Attacks on clients: each attack has a row with the behaviour of the servers and the expected error.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,9 +8,7 @@ use http::{Request, Uri};
 use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperClient};
 use mcp_exact_auth::client::{OAuth, OAuthClient, OAuthError, OAuthRemedy};
 use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent, parameter};
-use mcp_exact_tests_auth::site::{
-    ReceivedRequest, Site, encode, json_response as respond_json, response,
-};
+use mcp_exact_tests_auth::site::{json_response as respond_json, response};
 use serde_json::json;
 
 /// Creates an authorizing HTTP client for the endpoint of the test servers.
@@ -399,127 +397,6 @@ async fn tokens_with_huge_lifetime_work() {
         }
         assert_eq!(authority.server.count("/token"), 1, "{expires_in}");
     }
-}
-
-/// "Clients SHOULD implement retry limits" (2026-07-28, "Step-Up Authorization Flow"): a client stops after a few
-/// sign-ins if the challenge requires a scope that is never granted.
-#[tokio::test]
-async fn step_up_attempts_are_limited() {
-    let authority =
-        Authority::start(deviations_with(|k| k.unobtainable_scope = Some("more"))).await;
-    let client = oauth_client(
-        &authority,
-        OAuth::new("test").user_agent(RedirectAgent::default()),
-    );
-    for _ in 0..3 {
-        let error = send_call(&client, &authority.endpoint()).await;
-        let error = error.expect_err("it is never granted");
-        assert!(
-            matches!(
-                error_reason(&error),
-                OAuthError::StepUpLimit { attempts: 2, .. }
-            ),
-            "{error}"
-        );
-    }
-    assert_eq!(sign_in_count(&authority), 3);
-    let asked = authority.server.received_requests();
-    let mut asked = asked.iter().filter(|request| request.path == "/authorize");
-    assert_eq!(
-        asked
-            .next_back()
-            .and_then(|request| request.param("scope"))
-            .as_deref(),
-        Some("more")
-    );
-}
-
-/// If two concurrent calls need different scopes, each sign-in also requests the scopes that the other has obtained
-/// ("Step-Up Authorization Flow": the union of the requested and the challenged scopes).
-#[tokio::test]
-async fn concurrent_step_ups_keep_all_scopes() {
-    let site = Site::start(|origin| {
-        let origin = origin.to_owned();
-        let granted = Mutex::new(String::new());
-        move |request: &ReceivedRequest| {
-            let at = |path: &str| format!("{origin}{path}");
-            match &*request.path {
-                "/.well-known/oauth-protected-resource/mcp" => respond_json(
-                    200,
-                    &json!({"resource": at("/mcp"), "authorization_servers": [origin]}),
-                ),
-                "/.well-known/oauth-authorization-server" => respond_json(
-                    200,
-                    &json!({
-                        "issuer": origin,
-                        "authorization_endpoint": at("/authorize"),
-                        "token_endpoint": at("/token"),
-                        "registration_endpoint": at("/register"),
-                        "code_challenge_methods_supported": ["S256"],
-                    }),
-                ),
-                "/register" => respond_json(201, &json!({"client_id": "c"})),
-                "/authorize" => {
-                    *granted.lock().expect("no panic") = request.param("scope").unwrap_or_default();
-                    let state = encode(&request.param("state").unwrap_or_default());
-                    let target = request.param("redirect_uri").unwrap_or_default();
-                    let location = format!("{target}?code=c&state={state}");
-                    response(302, &[("location", &location)], "")
-                }
-                "/token" => {
-                    // The token contains its scopes.
-                    let token = granted.lock().expect("no panic").replace(' ', ".");
-                    let token = format!("scopes.{token}");
-                    respond_json(200, &json!({"access_token": token, "token_type": "Bearer"}))
-                }
-                _ => {
-                    let token = request.header("authorization");
-                    let scope = if request.body.contains("\"a\"") {
-                        "a"
-                    } else {
-                        "b"
-                    };
-                    let challenge = match token.strip_prefix("Bearer scopes.") {
-                        None => (401, "Bearer scope=\"list\"".to_owned()),
-                        Some(scopes) if scopes.split('.').any(|known| known == scope) => {
-                            return response(200, &[], "done");
-                        }
-                        Some(_) => (
-                            403,
-                            format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""),
-                        ),
-                    };
-                    response(challenge.0, &[("www-authenticate", &challenge.1)], "")
-                }
-            }
-        }
-    })
-    .await;
-    let endpoint = format!("{}/mcp", site.url);
-    let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
-    let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
-    let client = client.expect("the URL is on loopback");
-    let call = async |tool: &str| {
-        let body =
-            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool}});
-        let request = Request::post(&endpoint).body(Bytes::from(body.to_string()));
-        let response = client.send(request.expect("a request")).await;
-        response.expect("authorized").status().as_u16()
-    };
-    for _ in 0..2 {
-        assert_eq!(tokio::join!(call("a"), call("b")), (200, 200));
-    }
-    let requests = site.received_requests();
-    let asked = requests
-        .iter()
-        .filter(|request| request.path == "/authorize");
-    let asked: Vec<_> = asked.filter_map(|request| request.param("scope")).collect();
-    assert_eq!(asked.len(), 3, "{asked:?}");
-    assert_eq!(asked[0], "list");
-    assert!(
-        asked[2] == "list a b" || asked[2] == "list b a",
-        "{asked:?}"
-    );
 }
 
 /// If the resource server rejects a token that was just issued, the call fails without a second sign-in.

@@ -100,6 +100,17 @@ async fn restored_grants_are_completed() {
         error.contains("begun at another authorization server"),
         "{error}"
     );
+    // The redirect URI tells the issuers of an application apart.
+    let (begun, url) = grant.begin().expect("begun");
+    let query = follow(url).await;
+    let oauth = OAuth::registered(authority.server.url.clone(), "the-client");
+    let other = oauth.code_grant("https://app.example/callback/2").await;
+    let error = other.expect("prepared").finish(begun, &query).await;
+    let error = error.expect_err("another redirect URI").to_string();
+    assert!(
+        error.contains("begun at another authorization server"),
+        "{error}"
+    );
     assert_eq!(authority.server.count("/token"), 1);
 }
 

@@ -271,6 +271,11 @@ async fn challenges_match_the_specification() {
             Some("invalid_request"),
         ),
         (
+            &[("authorization", "DPoP a b")],
+            400,
+            Some("invalid_request"),
+        ),
+        (
             &[("authorization", &*bearer), ("authorization", &bearer)],
             400,
             Some("invalid_request"),
@@ -508,44 +513,55 @@ async fn bound_tokens_need_their_key() {
     };
     let good = dpop_proof(&key, &token, |_| {});
     send(&good).await.expect("the key is right");
+    let mut private = key.jwk();
+    private["d"] = json!("AA");
+    let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": private});
     let rows = [
-        ("used before", good.clone()),
+        (good.clone(), "the proof was used before"),
         (
-            "another key",
             dpop_proof(&thief, &token, |c| c["jti"] = json!("1")),
+            "the token is bound to another key",
         ),
         (
-            "another method",
+            key.sign(&header, &json!({})),
+            "the proof holds a private key",
+        ),
+        (
             dpop_proof(&key, &token, |c| c["htm"] = json!("GET")),
+            "the proof is for another method",
         ),
         (
-            "another URL",
             dpop_proof(&key, &token, |c| {
                 c["htu"] = json!("https://evil.example/mcp")
             }),
+            "the proof is for another URL",
         ),
-        ("another token", dpop_proof(&key, "x", |_| {})),
         (
-            "too old",
+            dpop_proof(&key, "x", |_| {}),
+            "the proof is for another token",
+        ),
+        (
             dpop_proof(&key, &token, |c| c["iat"] = json!(unix_time() - 301)),
+            "the proof is too old or from the future",
         ),
         (
-            "from the future",
             dpop_proof(&key, &token, |c| c["iat"] = json!(unix_time() + 302)),
+            "the proof is too old or from the future",
         ),
-        ("no id", dpop_proof(&key, &token, |c| c["jti"] = json!(""))),
-        ("no proof", String::new()),
+        (
+            dpop_proof(&key, &token, |c| c["jti"] = json!("")),
+            "the proof has no id",
+        ),
+        (String::new(), "the proof is not a signed JWT"),
     ];
-    for (attack, proof) in rows {
-        let error = send(&proof).await.expect_err(attack);
+    for (proof, reason) in rows {
+        let error = send(&proof).await.expect_err(reason);
         let challenge = error.challenge.expect("a challenge");
         let challenge = Challenge::parse(challenge.to_str().expect("ASCII")).remove(0);
-        assert!(challenge.has_scheme("DPoP"), "{attack}");
-        assert_eq!(
-            challenge.param("error"),
-            Some("invalid_dpop_proof"),
-            "{attack}"
-        );
+        assert!(challenge.has_scheme("DPoP"), "{reason}");
+        let param = |name| challenge.param(name);
+        assert_eq!(param("error"), Some("invalid_dpop_proof"), "{reason}");
+        assert_eq!(param("error_description"), Some(reason));
     }
     // A bound token is not a bearer token, and a bearer token is not bound.
     assert_eq!(

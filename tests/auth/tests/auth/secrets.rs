@@ -32,7 +32,7 @@ fn check_no_secret(text: &str) {
     }
 }
 
-/// The `Debug` output of options, clients, stores and tokens contains no secret.
+/// The `Debug` output of options, clients, stores and tokens contains no secret, and says what they are for.
 #[tokio::test]
 async fn debug_shows_no_secret() {
     let authority = Authority::start(Deviations::default()).await;
@@ -42,12 +42,16 @@ async fn debug_shows_no_secret() {
         .secret("hunter2")
         .store(store.clone())
         .user_agent(RedirectAgent::default());
-    check_no_secret(&format!("{oauth:?}"));
+    let shown = format!("{:?}", oauth.clone().scopes(["read"]));
+    check_no_secret(&shown);
+    assert!(shown.contains("OAuth") && shown.contains("read"), "{shown}");
     let client = oauth_client(&authority, oauth);
     send_call(&client, &authority.endpoint())
         .await
         .expect("authorized");
     check_no_secret(&format!("{client:?} {store:?}"));
+    let shown = format!("{client:?}");
+    assert!(shown.contains(&authority.endpoint()), "{shown}");
     let inner = || std::sync::Arc::new(mcp_exact::transport::http::client::HyperClient::default());
     let with_key = OAuth::new("x").client("https://mcp.example/mcp?key=hunter2", inner());
     check_no_secret(&format!("{:?}", with_key.expect("it has a key")));
