@@ -224,6 +224,11 @@ mod tests {
         }
         check_parsed("Bearer scope=x, error=", &[("Bearer", &[("scope", "x")])]);
         check_parsed("YWJj==, Basic", &[("Basic", &[])]);
+        for token68 in ["YWJj", "YWJj=", "YWJj== ", "a-._~+/1"] {
+            let expected: [(_, &[_]); 2] = [("Negotiate", &[]), ("Basic", &[])];
+            check_parsed(&format!("Negotiate {token68}, Basic"), &expected);
+            check_parsed(&format!("Negotiate  {token68}"), &expected[..1]);
+        }
         // Some servers leave out the commas.
         check_parsed(
             r#"Bearer error="invalid_token" scope="x" a=b c=d"#,

@@ -190,6 +190,8 @@ async fn revocations_follow_the_standard() {
             (Err(error), Err((text, is_transient))) => {
                 assert!(error.to_string().contains(text), "{error}");
                 assert_eq!(error.is_transient(), is_transient, "{error}");
+                let is_named = error.to_string().contains("the revocation endpoint at");
+                assert_eq!(is_named, is_transient, "{error}");
             }
             _ => panic!("{revoked:?} instead of {expected:?}"),
         }

@@ -9,6 +9,7 @@ mod grants;
 mod insecure;
 mod issuers;
 mod processes;
+mod proofs;
 mod provider_rows;
 mod refresh;
 mod registration;

@@ -9,24 +9,24 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::request::Parts;
 use mcp_exact::transport::http::server::{AuthError, Authenticate as _};
 use mcp_exact_auth::Challenge;
-use mcp_exact_auth::server::{Access, Introspection, Jwks, ResourceServer, TokenBinding};
+use mcp_exact_auth::server::{Access, Introspection, Jwks, ResourceServer};
 use mcp_exact_tests_auth::site::{Site, json_response as respond_json, response};
-use mcp_exact_tests_auth::tokens::{Signer, sha256_base64url, unsigned_token};
+use mcp_exact_tests_auth::tokens::{Signer, unsigned_token};
 use serde_json::{Value, json};
 
 /// Resource for which the tokens are valid.
-const RESOURCE: &str = "https://mcp.example/mcp";
+pub(crate) const RESOURCE: &str = "https://mcp.example/mcp";
 /// Issuer of the tokens.
 const ISSUER: &str = "https://as.example";
 
 /// Returns the current time in seconds since the Unix epoch.
-fn unix_time() -> u64 {
+pub(crate) fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("after 1970").as_secs()
 }
 
 /// Returns the claims of a valid token.
-fn valid_claims() -> Value {
+pub(crate) fn valid_claims() -> Value {
     json!({
         "iss": ISSUER,
         "aud": RESOURCE,
@@ -39,7 +39,7 @@ fn valid_claims() -> Value {
 }
 
 /// Returns the claims of a valid token after the change `change`.
-fn with_claim(change: impl FnOnce(&mut Value)) -> Value {
+pub(crate) fn with_claim(change: impl FnOnce(&mut Value)) -> Value {
     let mut claims = valid_claims();
     change(&mut claims);
     claims
@@ -56,13 +56,13 @@ fn request(headers: &[(&str, &str)]) -> Parts {
 }
 
 /// Creates a resource server that accepts tokens that the key of `signer` has signed.
-fn server(signer: &Signer) -> ResourceServer {
+pub(crate) fn server(signer: &Signer) -> ResourceServer {
     let jwks = Jwks::new(ISSUER, RESOURCE).fixed_keys(&signer.key_set().to_string());
     ResourceServer::new(ISSUER, RESOURCE, jwks.expect("keys")).expect("a resource")
 }
 
 /// Authenticates a request with these headers; returns its head after the authentication.
-async fn check_token(
+pub(crate) async fn check_token(
     server: &ResourceServer,
     headers: &[(&str, &str)],
 ) -> Result<Parts, AuthError> {
@@ -72,7 +72,7 @@ async fn check_token(
 }
 
 /// Returns the HTTP status and the challenge with which a request with these headers is refused.
-async fn refusal_status_and_challenge(
+pub(crate) async fn refusal_status_and_challenge(
     server: &ResourceServer,
     headers: &[(&str, &str)],
 ) -> (u16, Challenge) {
@@ -85,7 +85,10 @@ async fn refusal_status_and_challenge(
 }
 
 /// Authenticates a request with a bearer token.
-async fn authenticate_bearer(server: &ResourceServer, token: &str) -> Result<Parts, AuthError> {
+pub(crate) async fn authenticate_bearer(
+    server: &ResourceServer,
+    token: &str,
+) -> Result<Parts, AuthError> {
     check_token(server, &[("authorization", &format!("Bearer {token}"))]).await
 }
 
@@ -481,150 +484,6 @@ async fn introspection_gets_no_foreign_tokens() {
         authenticate_bearer(&server, &token).await.expect("valid");
         assert_eq!(site.received_requests().len(), introspected, "{issuer}");
     }
-}
-
-/// Creates a DPoP proof, changed by `change`, for a call with a token.
-fn dpop_proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
-    let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
-    let mut claims = json!({
-        "jti": sha256_base64url(&unix_time().to_be_bytes()),
-        "htm": "POST",
-        "htu": RESOURCE,
-        "iat": unix_time(),
-        "ath": sha256_base64url(token.as_bytes()),
-    });
-    change(&mut claims);
-    key.sign(&header, &claims)
-}
-
-/// RFC 9449, section 4.3: a token that is bound to a key is accepted only with a fresh proof of this key.
-#[tokio::test]
-async fn bound_tokens_need_their_key() {
-    let (signer, key, thief) = (Signer::new("k"), Signer::new(""), Signer::new(""));
-    let server = server(&signer).binding(TokenBinding::Optional);
-    let jkt = key.thumbprint();
-    let token = signer.sign(
-        &signer.header(),
-        &with_claim(|c| c["cnf"] = json!({"jkt": jkt})),
-    );
-    let scheme = format!("DPoP {token}");
-    let send = async |proof: &str| {
-        check_token(&server, &[("authorization", &scheme), ("dpop", proof)]).await
-    };
-    let good = dpop_proof(&key, &token, |_| {});
-    send(&good).await.expect("the key is right");
-    let mut private = key.jwk();
-    private["d"] = json!("AA");
-    let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": private});
-    let rows = [
-        (good.clone(), "the proof was used before"),
-        (
-            dpop_proof(&thief, &token, |c| c["jti"] = json!("1")),
-            "the token is bound to another key",
-        ),
-        (
-            key.sign(&header, &json!({})),
-            "the proof holds a private key",
-        ),
-        (
-            dpop_proof(&key, &token, |c| c["htm"] = json!("GET")),
-            "the proof is for another method",
-        ),
-        (
-            dpop_proof(&key, &token, |c| {
-                c["htu"] = json!("https://evil.example/mcp")
-            }),
-            "the proof is for another URL",
-        ),
-        (
-            dpop_proof(&key, "x", |_| {}),
-            "the proof is for another token",
-        ),
-        (
-            dpop_proof(&key, &token, |c| c["iat"] = json!(unix_time() - 301)),
-            "the proof is too old or from the future",
-        ),
-        (
-            dpop_proof(&key, &token, |c| c["iat"] = json!(unix_time() + 302)),
-            "the proof is too old or from the future",
-        ),
-        (
-            dpop_proof(&key, &token, |c| c["jti"] = json!("")),
-            "the proof has no id",
-        ),
-        (String::new(), "the proof is not a signed JWT"),
-    ];
-    for (proof, reason) in rows {
-        let error = send(&proof).await.expect_err(reason);
-        let challenge = error.challenge.expect("a challenge");
-        let challenge = Challenge::parse(challenge.to_str().expect("ASCII")).remove(0);
-        assert!(challenge.has_scheme("DPoP"), "{reason}");
-        let param = |name| challenge.param(name);
-        assert_eq!(param("error"), Some("invalid_dpop_proof"), "{reason}");
-        assert_eq!(param("error_description"), Some(reason));
-    }
-    // A bound token is not a bearer token, and a bearer token is not bound.
-    assert_eq!(
-        authenticate_bearer(&server, &token)
-            .await
-            .expect_err("stolen")
-            .status,
-        401
-    );
-    let plain = signer.sign(&signer.header(), &valid_claims());
-    let scheme = format!("DPoP {plain}");
-    let (status, _) = refusal_status_and_challenge(&server, &[("authorization", &scheme)]).await;
-    assert_eq!(status, 401);
-    let strict = server.clone().binding(TokenBinding::Required);
-    assert_eq!(
-        authenticate_bearer(&strict, &plain)
-            .await
-            .expect_err("not bound")
-            .status,
-        401
-    );
-}
-
-/// RFC 9449, section 9: a proof without the server's nonce is refused with a response that contains the nonce. A proof
-/// with the nonce is accepted, also by another process with the same nonce key.
-#[tokio::test]
-async fn proofs_must_contain_the_nonce() {
-    let (signer, key) = (Signer::new("k"), Signer::new(""));
-    let server = |secret| server(&signer).dpop_nonces(&[secret; 32]);
-    let jkt = key.thumbprint();
-    let token = signer.sign(
-        &signer.header(),
-        &with_claim(|c| c["cnf"] = json!({"jkt": jkt})),
-    );
-    let scheme = format!("DPoP {token}");
-    let send = async |server: &ResourceServer, nonce: Option<&str>, id: &str| {
-        let proof = dpop_proof(&key, &token, |c| {
-            c["nonce"] = json!(nonce);
-            c["jti"] = json!(id);
-        });
-        check_token(server, &[("authorization", &scheme), ("dpop", &proof)]).await
-    };
-    let first = server(1);
-    for nonce in [None, Some(""), Some("guessed")] {
-        let error = send(&first, nonce, "a").await.expect_err("no nonce");
-        assert_eq!(error.status, 401);
-        let challenge = error.challenge.expect("a challenge");
-        let challenge = Challenge::parse(challenge.to_str().expect("ASCII")).remove(0);
-        assert_eq!(challenge.param("error"), Some("use_dpop_nonce"));
-        assert!(error.dpop_nonce.is_some());
-    }
-    let error = send(&first, None, "a").await.expect_err("no nonce");
-    let nonce = error.dpop_nonce.expect("a nonce");
-    let nonce = nonce.to_str().expect("ASCII");
-    send(&first, Some(nonce), "b")
-        .await
-        .expect("the nonce is right");
-    send(&server(1), Some(nonce), "c")
-        .await
-        .expect("the same key");
-    let error = send(&server(2), Some(nonce), "d").await;
-    let other = error.expect_err("another key").dpop_nonce;
-    assert_ne!(other.expect("a nonce"), nonce);
 }
 
 /// A token that expired 20 seconds ago is accepted with the default clock skew of 30 seconds, and rejected without
