@@ -11,7 +11,6 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::examples;
 
@@ -113,8 +112,7 @@ impl NewServer {
     fn check_bundle(&self, folder: &Path) -> anyhow::Result<()> {
         let bundle = self.folder.join(format!("{NAME}.mcpb"));
         let bytes = fs::read(&bundle).context("there is no bundle")?;
-        let digest = Sha256::digest(&bytes);
-        let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = codegen::sha256(&bytes);
         let server = read_json(&self.folder.join("server.json"))?;
         let package = &server["packages"][0];
         ensure!(

@@ -30,6 +30,7 @@ mod challenge;
 pub mod client;
 #[cfg(feature = "contract")]
 pub mod contract;
+mod digest;
 #[cfg(all(feature = "client", feature = "server"))]
 pub mod guide;
 #[cfg(feature = "client")]

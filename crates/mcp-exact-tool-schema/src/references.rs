@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_exact_wire::{Kind, ObjectRef};
+use percent_encoding::percent_decode_str;
 
 use crate::keywords::{DEFINITIONS, is_constraint};
 use crate::merge::merge;
@@ -355,7 +356,9 @@ fn joined<'a>(siblings: Members<'a>, copied: Node<'a>) -> Node<'a> {
 
 /// Returns the tokens of a reference to a place in the same document; `None` for other references.
 fn local_tokens(reference: &str) -> Option<Vec<String>> {
-    let fragment = percent_decoded(reference.strip_prefix('#')?)?;
+    let fragment = percent_decode_str(reference.strip_prefix('#')?);
+    // Validators, too, read a `%` without two digits as itself.
+    let fragment = fragment.decode_utf8().ok()?;
     if fragment.is_empty() {
         return Some(Vec::new());
     }
@@ -365,22 +368,6 @@ fn local_tokens(reference: &str) -> Option<Vec<String>> {
             .map(|token| token.replace("~1", "/").replace("~0", "~"))
             .collect(),
     )
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, more)) = rest.split_first() {
-        rest = more;
-        if *first == b'%' {
-            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &rest[2..];
-        } else {
-            bytes.push(*first);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// Returns the value at a JSON pointer.

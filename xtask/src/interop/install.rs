@@ -3,13 +3,11 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
-use sha2::{Digest, Sha256};
 
 use super::peers::{Language, Mode, Peer, Transport};
 
@@ -125,9 +123,9 @@ fn pins(source: &Path, peer: &Peer) -> Vec<PathBuf> {
 
 /// Returns the hash of the pins and of the interpreter's version: a change of either causes a new installation.
 fn hash_pins(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
-    let mut hash = Sha256::new();
+    let mut bytes = Vec::new();
     for pin in pins {
-        hash.update(fs::read(pin).with_context(|| format!("cannot read {}", pin.display()))?);
+        bytes.extend(fs::read(pin).with_context(|| format!("cannot read {}", pin.display()))?);
     }
     let interpreter = match language {
         Language::Python => "python3",
@@ -138,15 +136,8 @@ fn hash_pins(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
         .arg("--version")
         .output()
         .with_context(|| format!("cannot start {interpreter}; install it"))?;
-    hash.update(version.stdout);
-    Ok(hash
-        .finalize()
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        }))
+    bytes.extend(version.stdout);
+    Ok(codegen::sha256(&bytes))
 }
 
 /// Installs Python packages. The pins are complete, so that pip resolves nothing, and are restricted to wheels, so that

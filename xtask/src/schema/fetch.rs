@@ -7,8 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use codegen::sha256;
 
-use super::lists::{Index, REVISIONS_FILE, Revision, SCHEMA_FILE, file_of, load, sha256};
+use super::lists::{Index, REVISIONS_FILE, Revision, SCHEMA_FILE, file_of, load};
 use super::source::{self, Source};
 
 /// Downloads the named revisions, or all, from their packages and stores them under `directory`.

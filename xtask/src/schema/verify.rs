@@ -7,9 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use codegen::sha256;
 
 use super::kept;
-use super::lists::{REVISIONS_FILE, Revision, SCHEMA_FILE, file_of, load, sha256};
+use super::lists::{REVISIONS_FILE, Revision, SCHEMA_FILE, file_of, load};
 
 /// Compares every file under `directory` with the hash in the lists, offline, and finds unlisted directories; one error
 /// lists all problems.

@@ -19,13 +19,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
-use sha2::{Digest, Sha256};
 
 use self::sweep::Sweeps;
 use self::writing::{Turn, Writing};
 use super::log_problem;
 use super::pkce::random_string;
 use super::store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
+use crate::digest::sha256_base64url;
 use crate::secret::Secret;
 
 /// Token store in a folder of the user. The folder has mode 0700 and its files 0600; keys and values are not encrypted.
@@ -107,7 +107,7 @@ impl FileStore {
 
     /// Returns the path of a key's file; the name is a hash of the key.
     fn path_of_key(&self, key: &str, extension: &str) -> PathBuf {
-        let name = URL_SAFE_NO_PAD.encode(Sha256::digest(key));
+        let name = sha256_base64url(key.as_bytes());
         self.folder.join(format!("{name}.{extension}"))
     }
 }

@@ -14,10 +14,10 @@ use aws_lc_rs::signature::{
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::error::OAuthError;
 use super::pkce::random_string;
+use crate::digest::sha256_base64url;
 use crate::secret::Secret;
 
 /// Key pair of a signature algorithm.
@@ -222,7 +222,7 @@ impl DpopKey {
         let header = json!({"alg": "ES256", "jwk": self.jwk, "typ": "dpop+jwt"});
         let mut claims = json!({"htm": method, "htu": target, "iat": now, "jti": random_string()?});
         if let Some(token) = token {
-            claims["ath"] = json!(URL_SAFE_NO_PAD.encode(Sha256::digest(token.expose())));
+            claims["ath"] = json!(sha256_base64url(token.expose().as_bytes()));
         }
         if let Some(nonce) = nonce {
             claims["nonce"] = json!(nonce);
@@ -291,7 +291,7 @@ mod tests {
             "htu": "https://mcp.example/mcp",
             "iat": 1000,
             "jti": claims["jti"],
-            "ath": URL_SAFE_NO_PAD.encode(Sha256::digest("t")),
+            "ath": "47mKTaMaEn1L3m5DAz9muidMqw636xxw7EFAK_YnPdg",
             "nonce": "n",
         });
         assert_eq!(claims, expected);

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sha2::{Digest, Sha256};
 
+use crate::digest::sha256_base64url;
 use crate::secret::Secret;
 
 /// Error for an operating system that provides no random numbers.
@@ -29,7 +29,7 @@ impl Verifier {
 
     /// Returns the value of `code_challenge` for the method S256.
     pub(crate) fn challenge(&self) -> String {
-        URL_SAFE_NO_PAD.encode(Sha256::digest(self.0.expose()))
+        sha256_base64url(self.0.expose().as_bytes())
     }
 
     /// Restores a verifier from its text.

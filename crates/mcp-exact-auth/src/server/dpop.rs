@@ -9,7 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-use super::jose::{UnverifiedToken, sha256_base64url};
+use super::jose::UnverifiedToken;
+use crate::digest::sha256_base64url;
 
 /// Maximum age of a proof, and maximum time by which the clock of the client may be ahead.
 const PROOF_LIFETIME: Duration = Duration::from_secs(300);

@@ -18,6 +18,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
+use crate::digest::sha256_base64url;
+
 /// Maximum number of keys of a set; further keys are ignored.
 const MAX_KEYS: usize = 64;
 
@@ -137,12 +139,6 @@ impl Jwk {
         };
         Some(sha256_base64url(text.as_bytes()))
     }
-}
-
-/// Returns the SHA-256 hash in base64url.
-pub(crate) fn sha256_base64url(bytes: &[u8]) -> String {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
-    URL_SAFE_NO_PAD.encode(digest.as_ref())
 }
 
 /// Reason why a signed token is invalid.

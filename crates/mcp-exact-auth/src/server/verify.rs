@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use mcp_exact_transport::http::client::HttpClient;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -365,7 +366,7 @@ impl Introspection {
         id: &str,
         secret: &str,
     ) -> Result<Self, TokenError> {
-        let pair = format!("{}:{}", percent_encode(id), percent_encode(secret));
+        let pair = format!("{}:{}", encode(id), encode(secret));
         let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
         let mut authorization = value.map_err(TokenError::invalid)?;
         authorization.set_sensitive(true);
@@ -405,10 +406,7 @@ impl Introspection {
         if issuer.is_some_and(|issuer| issuer != self.rules.issuer) {
             return Err(TokenError::Invalid(OTHER_ISSUER_MESSAGE.to_owned()));
         }
-        let form = format!(
-            "token={}&token_type_hint=access_token",
-            percent_encode(token)
-        );
+        let form = format!("token={}&token_type_hint=access_token", encode(token));
         let answer = self
             .issuer_client
             .post(&self.url, self.authorization.clone(), form);
@@ -439,19 +437,14 @@ fn accepted_audiences(resource: String) -> Vec<String> {
 }
 
 /// Percent-encodes a value of a form.
-fn percent_encode(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            // Writing to a string cannot fail.
-            _ => drop(write!(encoded, "%{byte:02X}")),
-        }
-    }
-    encoded
+fn encode(text: &str) -> PercentEncode<'_> {
+    /// All characters but the unreserved ones of RFC 3986.
+    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~');
+    utf8_percent_encode(text, RESERVED)
 }
 
 #[cfg(test)]

@@ -246,16 +246,10 @@ fn list_in_header(_: &RequestContext, _: &str) {}
 /// Characters that a header cannot contain are percent-encoded.
 #[cfg(any(test, feature = "http-server"))]
 fn with_id(listed: &str, id: &str) -> String {
-    use std::fmt::Write as _;
+    use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-    let mut encoded = String::with_capacity(id.len());
-    for byte in id.bytes() {
-        if byte.is_ascii_graphic() && !matches!(byte, b',' | b'%') {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
+    const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b',').add(b'%');
+    let encoded = utf8_percent_encode(id, ENCODED).to_string();
     let ids = || listed.split(", ");
     let has_room =
         listed.len() + encoded.len() + 2 * ", ".len() + OTHER_KINDS.len() <= MAX_HEADER_BYTES;

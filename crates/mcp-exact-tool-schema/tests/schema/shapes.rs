@@ -245,6 +245,11 @@ fn references_become_definitions() {
         r##"{"type":"object","properties":{"a/b c":{"type":"string"},"c":{"$ref":"#/properties/a~1b%20c"}}}"##,
         r#"{"type":"object","properties":{"a/b c":{"type":"string"},"c":{"type":"string"}}}"#,
     );
+    // A `%` that encodes nothing.
+    becomes(
+        r##"{"type":"object","properties":{"a%+5":{"type":"string"},"c":{"$ref":"#/properties/a%+5"}}}"##,
+        r#"{"type":"object","properties":{"a%+5":{"type":"string"},"c":{"type":"string"}}}"#,
+    );
 }
 
 /// What contains itself has no end: the reference stays, with its definition, and nothing else stays with it.
