@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::frontmatter::MAX_TEXT;
 use super::{MAX_FILES, MAX_SKILL_BYTES, SKILL_FILE, is_skill_name};
 use crate::protocol::JsonObject;
+use crate::template::percent_encode;
 
 /// Maximum length of a URI in bytes.
 const MAX_URI: usize = 8 << 10;
@@ -270,34 +271,14 @@ fn is_digest(digest: &str) -> bool {
 /// Percent-encodes a path of a file for a URI: every character of its names but the unreserved ones of RFC 3986.
 pub(crate) fn encode_path(path: &str) -> String {
     let mut encoded = String::new();
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                encoded.push(byte.into());
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
+    percent_encode(path, "/", &mut encoded);
     encoded
 }
 
 /// Percent-encodes what no URI may have in the path of a file; characters that are encoded already stay so.
 fn encode_rest(path: &str) -> String {
     let mut encoded = String::new();
-    let bytes = path.as_bytes();
-    for (at, byte) in bytes.iter().enumerate() {
-        let is_code = |code: &[u8]| code.iter().all(u8::is_ascii_hexdigit);
-        let is_allowed = match byte {
-            b'%' => bytes.get(at + 1..at + 3).is_some_and(is_code),
-            b' ' | b'"' | b'<' | b'>' | b'[' | b']' | b'^' | b'`' | b'{' | b'|' | b'}' => false,
-            other => other.is_ascii_graphic(),
-        };
-        if is_allowed {
-            encoded.push(char::from(*byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
+    percent_encode(path, "%!#$&'()*+,/:;=?@\\", &mut encoded);
     encoded
 }
 

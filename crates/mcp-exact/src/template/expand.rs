@@ -35,6 +35,9 @@ impl From<Vec<String>> for TemplateValue {
     }
 }
 
+/// Reserved characters (RFC 3986, section 2.2), and percent-encoded triplets.
+const RESERVED: &str = "%:/?#[]@!$&'()*+,;=";
+
 /// Expansion rules of an operator (RFC 6570, appendix A).
 struct ExpansionStyle {
     /// Text before the first value.
@@ -45,29 +48,29 @@ struct ExpansionStyle {
     has_names: bool,
     /// Text after the name of an empty value.
     if_empty: &'static str,
-    /// True if reserved characters are not percent-encoded.
-    allows_reserved: bool,
+    /// Characters that are not percent-encoded, besides unreserved ones.
+    allowed: &'static str,
 }
 
 impl Operator {
     /// Returns the expansion rules of the operator.
     fn style(self) -> ExpansionStyle {
-        let style = |first, separator, named, if_empty, reserved| ExpansionStyle {
+        let style = |first, separator, named, if_empty, allowed| ExpansionStyle {
             prefix: first,
             separator,
             has_names: named,
             if_empty,
-            allows_reserved: reserved,
+            allowed,
         };
         match self {
-            Self::Simple => style("", ',', false, "", false),
-            Self::Reserved => style("", ',', false, "", true),
-            Self::Fragment => style("#", ',', false, "", true),
-            Self::Label => style(".", '.', false, "", false),
-            Self::Path => style("/", '/', false, "", false),
-            Self::Parameter => style(";", ';', true, "", false),
-            Self::Query => style("?", '&', true, "=", false),
-            Self::Continuation => style("&", '&', true, "=", false),
+            Self::Simple => style("", ',', false, "", ""),
+            Self::Reserved => style("", ',', false, "", RESERVED),
+            Self::Fragment => style("#", ',', false, "", RESERVED),
+            Self::Label => style(".", '.', false, "", ""),
+            Self::Path => style("/", '/', false, "", ""),
+            Self::Parameter => style(";", ';', true, "", ""),
+            Self::Query => style("?", '&', true, "=", ""),
+            Self::Continuation => style("&", '&', true, "=", ""),
         }
     }
 }
@@ -79,7 +82,7 @@ impl UriTemplate {
         let mut uri = String::new();
         for part in &self.parts {
             match part {
-                TemplatePart::Literal(literal) => percent_encode(literal, true, &mut uri),
+                TemplatePart::Literal(literal) => percent_encode(literal, RESERVED, &mut uri),
                 TemplatePart::Expression(operator, variables) => {
                     let style = operator.style();
                     let mut first = true;
@@ -112,7 +115,7 @@ fn expand_value(
 ) -> Option<String> {
     let encoded = |text: &str| {
         let mut out = String::new();
-        percent_encode(text, style.allows_reserved, &mut out);
+        percent_encode(text, style.allowed, &mut out);
         out
     };
     let explode = variable.modifier == VariableModifier::Explode;
@@ -178,18 +181,19 @@ fn join_values(items: impl Iterator<Item = String>, separator: char) -> String {
     items.join(separator.encode_utf8(&mut [0; 4]))
 }
 
-/// Percent-encodes all characters except unreserved ones and, if `reserved` is true, reserved characters and
-/// percent-encoded triplets (RFC 6570, section 3.2.1).
-fn percent_encode(text: &str, reserved: bool, out: &mut String) {
-    let bytes = text.as_bytes();
-    for (at, byte) in bytes.iter().enumerate() {
-        let triplet = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
-        let keep = byte.is_ascii_alphanumeric()
-            || b"-._~".contains(byte)
-            || (reserved && b":/?#[]@!$&'()*+,;=".contains(byte))
-            || (reserved && *byte == b'%' && triplet(at + 1) && triplet(at + 2));
+/// Percent-encodes all characters except unreserved ones (RFC 3986, section 2.3) and those of `allowed`; a `%` that is
+/// allowed stays if it begins a percent-encoded triplet (RFC 6570, section 3.2.1).
+pub(crate) fn percent_encode(text: &str, allowed: &str, out: &mut String) {
+    let is_digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
+    for (at, byte) in text.bytes().enumerate() {
+        let keep = match byte {
+            b'-' | b'.' | b'_' | b'~' => true,
+            _ if byte.is_ascii_alphanumeric() => true,
+            b'%' if !(is_digit(at + 1) && is_digit(at + 2)) => false,
+            _ => allowed.as_bytes().contains(&byte),
+        };
         if keep {
-            out.push(char::from(*byte));
+            out.push(char::from(byte));
         } else {
             // Writing to a string does not fail.
             let _ = write!(out, "%{byte:02X}");

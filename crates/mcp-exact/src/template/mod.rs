@@ -8,6 +8,8 @@ mod matching;
 use std::fmt;
 
 pub use expand::TemplateValue;
+#[cfg(feature = "skills")]
+pub(crate) use expand::percent_encode;
 
 /// A parsed URI template (RFC 6570).
 ///
