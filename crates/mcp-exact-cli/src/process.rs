@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::thread;
@@ -13,7 +12,7 @@ use anyhow::{Context, bail};
 
 use crate::last_words::LastWords;
 use crate::queue::{self, Received, Receiver};
-use crate::server_address;
+use crate::server_address::{self, Given, Named};
 use crate::terminal;
 
 /// Maximum length of a line from a server, in bytes; a longer line is read in pieces.
@@ -31,34 +30,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Servers that run, so that a signal to this process can end them; `None` once it does.
 static RUNNING: Mutex<Option<Vec<Weak<RunningServer>>>> = Mutex::new(Some(Vec::new()));
 
-/// Server of the command line: a configured one whose name it is, or a URL or command without anything else.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
-    /// Its URL, or the command that starts it.
-    pub words: Vec<OsString>,
-    /// Variables for the environment of its process, as `NAME=VALUE`.
-    pub env: Vec<String>,
-    /// Headers of its requests, as `Name: value`.
-    pub headers: Vec<String>,
-    /// Folder of its process.
-    pub folder: Option<PathBuf>,
-}
-
 /// The server of the command line; its processes get the environment and the folder of its entry, and the variables of `--env`.
 static RESOLVED: OnceLock<Named> = OnceLock::new();
-
-/// What the command line gives in the place of what the entry of a configured server says.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Given<'a> {
-    /// Variables, as `NAME=VALUE`.
-    pub env: &'a [String],
-    /// Headers, as `Name: value`.
-    #[cfg_attr(
-        not(feature = "client"),
-        expect(dead_code, reason = "there are no configured servers")
-    )]
-    pub headers: &'a [String],
-}
 
 /// Returns the server that the words of a command line specify, which may be the name of a configured one.
 ///

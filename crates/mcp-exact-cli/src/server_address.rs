@@ -1,12 +1,38 @@
-//! Address of a server on the command line: its URL, or the command that starts it.
+//! Address of a server on the command line: its URL, the command that starts it, or the name of a configured server.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::{ArgMatches, Command};
 
 use crate::text::{Text, Untrusted, text};
+
+/// Server of the command line: a configured one whose name it is, or a URL or command without anything else.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Its URL, or the command that starts it.
+    pub words: Vec<OsString>,
+    /// Variables for the environment of its process, as `NAME=VALUE`.
+    pub env: Vec<String>,
+    /// Headers of its requests, as `Name: value`.
+    pub headers: Vec<String>,
+    /// Folder of its process.
+    pub folder: Option<PathBuf>,
+}
+
+/// What the command line gives in the place of what the entry of a configured server says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// Variables, as `NAME=VALUE`.
+    pub env: &'a [String],
+    /// Headers, as `Name: value`.
+    #[cfg_attr(
+        not(feature = "client"),
+        expect(dead_code, reason = "there are no configured servers")
+    )]
+    pub headers: &'a [String],
+}
 
 /// Returns the URL of the server, or `None` if the arguments are a command that starts the server.
 ///

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::clients::KnownClient;
-use crate::process::Given;
+use crate::server_address::Given;
 
 /// Address of a configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]

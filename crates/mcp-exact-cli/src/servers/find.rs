@@ -10,8 +10,7 @@ use super::entry::{Address, Entry};
 use super::file;
 use crate::names::suggest_similar;
 use crate::output::{Painter, Style};
-use crate::process::{Given, Named};
-use crate::server_address;
+use crate::server_address::{self, Given, Named};
 use crate::terminal::print_to_stderr;
 use crate::text::{Untrusted, text};
 
