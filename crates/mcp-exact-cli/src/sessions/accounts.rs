@@ -10,7 +10,7 @@ use mcp_exact_bridge::users::{
 };
 use serde_json::{Value, json};
 
-use super::ConnectionArguments;
+use super::connection::ConnectionArguments;
 use crate::Outcome;
 use crate::bridge::users::Removal;
 use crate::terminal::stdout;
