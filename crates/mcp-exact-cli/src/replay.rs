@@ -1,9 +1,10 @@
 //! `mcp-exact replay`: sends the client's messages of a recording to a server, and compares the responses; with `--serve`, plays the
 //! server of the recording.
 
+mod differences;
 mod serve;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use mcp_exact_wire::{Json, JsonObject, Kind};
 
+use self::differences::add_differences;
 use crate::Outcome;
 use crate::check::{log_words, read_file};
 use crate::conversation::{Conversation, Options};
@@ -315,50 +317,5 @@ impl Player<'_> {
             _ => {}
         }
         Ok(())
-    }
-}
-
-/// Adds the differences of two values that are not `ignored`: JSON pointer, value before, value after. Objects, and arrays of
-/// equal length, are compared member by member; numbers and strings as they were sent, but for escapes.
-fn add_differences(
-    pointer: &str,
-    before: Value<'_>,
-    after: Value<'_>,
-    ignored: &[String],
-    found: &mut Vec<(String, String, String)>,
-) {
-    if ignored.iter().any(|ignored| ignored == pointer) {
-        return;
-    }
-    if before.is_object() && after.is_object() {
-        let names = before.members().chain(after.members());
-        let names: BTreeSet<_> = names.map(|(name, _)| name).collect();
-        for name in names {
-            let below = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
-            let (before, after) = (before.get(&name), after.get(&name));
-            add_differences(&below, before, after, ignored, found);
-        }
-        return;
-    }
-    let (a, b) = (before.items(), after.items());
-    if before.kind() == Kind::Array && after.kind() == Kind::Array && a.len() == b.len() {
-        for (index, (a, b)) in a.iter().zip(&b).enumerate() {
-            let below = format!("{pointer}/{index}");
-            add_differences(&below, Value::of(a), Value::of(b), ignored, found);
-        }
-        return;
-    }
-    let is_same_text = before.as_str().is_some() && before.as_str() == after.as_str();
-    let is_same = before.exists() == after.exists() && before.text() == after.text();
-    if !is_same && !is_same_text {
-        let shown = |value: Value<'_>| {
-            let text = if value.exists() {
-                value.text()
-            } else {
-                "nothing"
-            };
-            text.to_owned()
-        };
-        found.push((pointer.to_owned(), shown(before), shown(after)));
     }
 }

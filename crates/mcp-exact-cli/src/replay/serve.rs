@@ -11,7 +11,7 @@ use std::io::{BufRead, Write};
 use mcp_exact_revisions::method;
 use mcp_exact_wire::{Json, JsonObject, from_str};
 
-use super::add_differences;
+use super::differences::add_differences;
 use crate::conversation::{Conversation, Options};
 use crate::message::Direction;
 use crate::names::truncate_name;
