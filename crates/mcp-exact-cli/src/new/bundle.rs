@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
+use super::file::write_anew;
 use super::manifest::{Manifest, Platform};
 use super::package::Package;
 use super::server_json::{self, Update};
@@ -287,23 +288,4 @@ fn pack(
         archive.write_all(&fs::read(layout.join(path))?)?;
     }
     Ok(archive.finish()?.into_inner())
-}
-
-/// Writes a file at once, in the place of an earlier one.
-pub fn write_anew(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any file that is built: the mask of the user decides.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
 }

@@ -3,6 +3,7 @@
 //! The files of a new server are in `template/`, with `{{name}}` and other places that are filled in.
 
 pub mod bundle;
+mod file;
 mod manifest;
 mod name;
 mod package;

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 
-use super::bundle::write_anew;
+use super::file::write_anew;
 
 /// File in the folder of the package.
 const FILE: &str = "server.json";
