@@ -13,7 +13,6 @@ use mcp_exact::{
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use super::parse_assignment;
 use crate::names::{suggest, truncate_name};
 use crate::output::{Painter, Style};
 use crate::terminal::{print_to_stderr, stderr};
@@ -315,6 +314,14 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
         },
         // Without a type, valid JSON is used as JSON.
         _ => Ok(parsed().unwrap_or_else(|_| Value::from(text))),
+    }
+}
+
+/// Splits an assignment `NAME=VALUE` into name and value.
+pub fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name, value)),
+        _ => bail!("`{text}` is not an assignment; write `name=value`"),
     }
 }
 

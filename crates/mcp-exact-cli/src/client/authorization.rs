@@ -487,7 +487,7 @@ impl ServerOAuth {
 /// alone: servers that need no token are used all the same.
 #[cfg(unix)]
 fn with_store(oauth: OAuth) -> OAuth {
-    match super::data_folder() {
+    match super::data_folder::data_folder() {
         Some(data) => oauth.store(FileStore::new(data.join("tokens"))),
         None => oauth,
     }

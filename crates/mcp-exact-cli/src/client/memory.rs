@@ -21,6 +21,8 @@ use mcp_exact_bridge::{Connected, Prepared, Upstream, UpstreamSettings, UserAcce
 #[cfg(feature = "bridge")]
 use mcp_exact_session::{ClientEvent, ClientSettings};
 
+use super::data_folder::data_folder;
+
 /// Time after which a server is probed again.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Number of servers that are remembered, the latest ones.
@@ -50,7 +52,7 @@ impl FileMemory {
         words.into_iter().for_each(|word| word.hash(&mut hasher));
         folder.hash(&mut hasher);
         Self {
-            path: super::data_folder().map(|folder| folder.join("silent-servers")),
+            path: data_folder().map(|folder| folder.join("silent-servers")),
             key: format!("{:016x}", hasher.finish()),
             is_ignored,
         }

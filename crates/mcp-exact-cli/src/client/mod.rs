@@ -9,6 +9,7 @@ pub mod authorization;
 pub mod call;
 #[cfg(feature = "oauth")]
 pub mod certificates;
+mod data_folder;
 pub mod inspect;
 pub mod listen;
 pub mod memory;
@@ -461,7 +462,7 @@ impl Settings {
         let (program, arguments) = server.split_first().context("there is no server")?;
         let mut command = ServerCommand::new(program).args(arguments);
         for variable in &self.env {
-            let (name, value) = parse_assignment(variable)?;
+            let (name, value) = answer::parse_assignment(variable)?;
             command = command.env(name, value);
         }
         if let Some(folder) = &self.folder {
@@ -494,22 +495,6 @@ impl Settings {
                 }
             }
         })
-    }
-}
-
-/// Returns the folder for what the program keeps between runs (XDG Base Directory Specification).
-fn data_folder() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let data = set("XDG_DATA_HOME").map(PathBuf::from);
-    let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")))?;
-    Some(data.join("mcp-exact"))
-}
-
-/// Splits an assignment `NAME=VALUE` into name and value.
-fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name, value)),
-        _ => bail!("`{text}` is not an assignment; write `name=value`"),
     }
 }
 

@@ -7,8 +7,9 @@ use clap::Args;
 use mcp_exact::{Client, ClientError};
 use serde_json::Value;
 
+use super::answer::parse_assignment;
 use super::call::format_block;
-use super::{Settings, add_hint, parse_assignment, run_with_server};
+use super::{Settings, add_hint, run_with_server};
 use crate::Outcome;
 use crate::names::suggest;
 use crate::output::{Painter, Style};

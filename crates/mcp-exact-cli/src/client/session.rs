@@ -9,20 +9,10 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 
-use super::{Settings, add_hint, run_with_server};
+use self::line::LINES;
+use self::run::Options;
+use super::{add_hint, run_with_server};
 use crate::Outcome;
-
-/// Lines that a session understands, for its help.
-const LINES: &str = "\
-TOOL NAME=VALUE …         call a tool, also as: call TOOL …
-read URI                  read a resource
-prompt NAME NAME=VALUE …  get a prompt
-complete prompt NAME ARGUMENT [VALUE]      ask the server for values of an argument
-complete template URI VARIABLE [VALUE]     ask the server for values of a variable
-tools, resources, templates, prompts       list what the server has
-{\"tool\": NAME, \"arguments\": {…}}           call a tool
-{\"method\": METHOD, \"params\": {…}}          send any request; its result is printed as JSON, converted to the newest revision
-help, quit";
 
 /// The arguments of `mcp-exact session`.
 #[derive(Args)]
@@ -41,17 +31,8 @@ Example: printf 'echo message=hello\\nget-sum a=1 b=2\\n' | mcp-exact session no
 Exit code: 0 every line has done its work, 1 a line failed, 2 wrong usage, or the server cannot be reached. At a terminal, lines do \
 not count."))]
 pub struct Arguments {
-    /// Print one JSON object for each line: its number, and the result or the error.
-    #[arg(long)]
-    json: bool,
-    /// End a script at the first line that fails.
-    #[arg(long)]
-    stop_on_error: bool,
-    /// Send arguments that the schema of a tool does not have.
-    #[arg(long)]
-    any_argument: bool,
     #[command(flatten)]
-    settings: Settings,
+    options: Options,
     /// The URL of the server, or the command that starts it with its arguments. Options go before it.
     #[arg(
         value_name = "COMMAND|URL",
@@ -64,10 +45,10 @@ pub struct Arguments {
 
 /// Runs the session until the end of input.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    run_with_server(&arguments.settings, async {
-        let connect = arguments.settings.connect(&arguments.server)?;
+    run_with_server(&arguments.options.settings, async {
+        let connect = arguments.options.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
-        let mut session = run::Session::new(&client, arguments);
+        let mut session = run::Session::new(&client, &arguments.options);
         let is_interactive = io::stdin().is_terminal();
         let outcome = if is_interactive {
             prompt::run(&mut session).await

@@ -5,6 +5,18 @@ use mcp_exact_revisions::method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// Lines that a session understands, for its help.
+pub const LINES: &str = "\
+TOOL NAME=VALUE …         call a tool, also as: call TOOL …
+read URI                  read a resource
+prompt NAME NAME=VALUE …  get a prompt
+complete prompt NAME ARGUMENT [VALUE]      ask the server for values of an argument
+complete template URI VARIABLE [VALUE]     ask the server for values of a variable
+tools, resources, templates, prompts       list what the server has
+{\"tool\": NAME, \"arguments\": {…}}           call a tool
+{\"method\": METHOD, \"params\": {…}}          send any request; its result is printed as JSON, converted to the newest revision
+help, quit";
+
 /// What a line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {

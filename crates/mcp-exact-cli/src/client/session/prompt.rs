@@ -1,6 +1,5 @@
-//! Input of a session: lines of a script, or a prompt with history and completion.
+//! Prompt of a session, with history and completion.
 
-use std::io::{self, BufRead as _};
 use std::path::PathBuf;
 use std::sync::mpsc as blocking;
 use std::time::Duration;
@@ -18,7 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::line::split;
 use super::run::{Answer, Session};
 use crate::Outcome;
-use crate::client::{add_hint, data_folder};
+use crate::client::add_hint;
+use crate::client::data_folder::data_folder;
 use crate::output::private;
 use crate::text::is_plain;
 
@@ -40,20 +40,6 @@ const WORDS: [&str; 10] = [
     "templates",
     "tools",
 ];
-
-/// Returns the lines of standard input, which a thread reads; they end with the input.
-pub fn script_lines() -> mpsc::Receiver<String> {
-    let (sender, lines) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if sender.blocking_send(line).is_err() {
-                break;
-            }
-        }
-    });
-    lines
-}
 
 /// Name that can be completed, with the arguments of a tool or prompt and their known values.
 #[derive(Debug, Clone)]

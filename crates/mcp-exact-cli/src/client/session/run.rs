@@ -1,27 +1,45 @@
 //! Work of a session: one line after another with one client.
 
-use std::io::Write as _;
+use std::io::{self, BufRead as _, Write as _};
 
 use anyhow::bail;
+use clap::Args;
 use mcp_exact::{Client, Definition, JsonObject};
 use mcp_exact_revisions::MethodId;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
+use super::super::answer::{parse_assignment, parse_assignments};
 use super::super::call::{self, print_result, suggest_tool};
 use super::super::prompt::{print_messages, suggest_prompt};
 use super::super::read::suggest_resource;
-use super::super::{add_hint, answer, parse_assignment};
-use super::line::{self, Line};
-use super::{Arguments, LINES};
+use super::super::{Settings, add_hint};
+use super::line::{self, LINES, Line};
 use crate::Outcome;
 use crate::output::{Painter, Style, format_table};
 use crate::terminal::{print_to_stderr, stdout};
 use crate::text::{Untrusted, text};
 
+/// Options of a session.
+#[derive(Args)]
+pub struct Options {
+    /// Print one JSON object for each line: its number, and the result or the error.
+    #[arg(long)]
+    pub json: bool,
+    /// End a script at the first line that fails.
+    #[arg(long)]
+    pub stop_on_error: bool,
+    /// Send arguments that the schema of a tool does not have.
+    #[arg(long)]
+    pub any_argument: bool,
+    #[command(flatten)]
+    pub settings: Settings,
+}
+
 /// Session with a connected server.
 pub struct Session<'a> {
     pub client: &'a Client,
-    arguments: &'a Arguments,
+    options: &'a Options,
     /// Tools of the server, read at the first call, and again for an unknown name.
     tools: Vec<Definition>,
 }
@@ -47,17 +65,17 @@ pub enum Answer {
 }
 
 impl<'a> Session<'a> {
-    pub fn new(client: &'a Client, arguments: &'a Arguments) -> Self {
+    pub fn new(client: &'a Client, options: &'a Options) -> Self {
         Self {
             client,
-            arguments,
+            options,
             tools: Vec::new(),
         }
     }
 
     /// Runs the lines of standard input. A line that fails ends the session only with `--stop-on-error`.
     pub async fn run_script(&mut self) -> anyhow::Result<Outcome> {
-        let mut lines = super::prompt::script_lines();
+        let mut lines = script_lines();
         let mut outcome = Outcome::Valid;
         let mut number = 0_usize;
         while let Some(line) = lines.recv().await {
@@ -76,7 +94,7 @@ impl<'a> Session<'a> {
             };
             if has_failed {
                 outcome = Outcome::Invalid;
-                if self.arguments.stop_on_error {
+                if self.options.stop_on_error {
                     break;
                 }
             }
@@ -98,7 +116,7 @@ impl<'a> Session<'a> {
                 let Ok(arguments) = JsonObject::try_from(arguments) else {
                     bail!("the arguments must be a JSON object");
                 };
-                let settings = &self.arguments.settings;
+                let settings = &self.options.settings;
                 let result = call::call(self.client, settings, &tool, arguments).await?;
                 Ok(Answer::Tool(result))
             }
@@ -160,8 +178,8 @@ impl<'a> Session<'a> {
         };
         let schema = tool.input_schema().map(|schema| schema.parse::<Value>());
         let schema = schema.transpose()?.unwrap_or_default();
-        let arguments = answer::parse_assignments(&schema, values, self.arguments.any_argument)?;
-        let settings = &self.arguments.settings;
+        let arguments = parse_assignments(&schema, values, self.options.any_argument)?;
+        let settings = &self.options.settings;
         let result = call::call(self.client, settings, name, arguments).await?;
         Ok(Answer::Tool(result))
     }
@@ -181,7 +199,7 @@ impl<'a> Session<'a> {
 
     /// Prints what a line has given: as text, or with `--json` as one object.
     pub fn print(&self, number: usize, answer: Answer) -> anyhow::Result<()> {
-        if self.arguments.json {
+        if self.options.json {
             if let Some(result) = answer.into_json() {
                 stdout().json(&json!({"line": number, "result": result}))?;
             }
@@ -224,7 +242,7 @@ impl<'a> Session<'a> {
     /// Prints the error of a line.
     pub fn print_error(&self, number: usize, error: &anyhow::Error) -> anyhow::Result<()> {
         let words = format!("{error:#}");
-        if self.arguments.json {
+        if self.options.json {
             return Ok(stdout().json(&json!({"line": number, "error": words}))?);
         }
         let word = Painter::stderr().paint(Style::Red, "error");
@@ -240,6 +258,20 @@ impl<'a> Session<'a> {
         print_to_stderr(&line);
         Ok(())
     }
+}
+
+/// Returns the lines of standard input, which a thread reads; they end with the input.
+fn script_lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
 }
 
 impl Answer {
