@@ -83,3 +83,9 @@ pub fn named_entry(message: value::Value<'_>, pointer: &str) -> Option<String> {
     let name = entry.get("name").as_str().or(entry.get("uri").as_str())?;
     Some(format!("{kind} `{name}`"))
 }
+
+/// Returns true for JSON text, which is UTF-8.
+pub fn is_json(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes).ok();
+    text.is_some_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
+}

@@ -11,7 +11,6 @@ use mcp_exact_wire::JsonObject;
 use serde_json::{Value, json};
 
 use super::session::{Answer, Session, client_info};
-use super::stateless::{check_missing_metadata, check_subscriptions, check_unsupported_revision};
 use crate::rules::{self, Rule};
 
 /// Identifier of a revision that no server supports.
@@ -67,16 +66,6 @@ pub fn check_session(session: &mut Session<'_>, result: &Value, calls: &[ToolCal
     }
 }
 
-/// Checks all rules of a revision without a handshake; `result` is the result of `server/discover`.
-pub fn check_discover_server(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
-    session.examine_messages();
-    check_unknown_messages(session);
-    check_unsupported_revision(session);
-    check_missing_metadata(session);
-    check_features(session, &result["capabilities"].clone(), calls);
-    check_subscriptions(session);
-}
-
 /// Checks that `notifications/initialized` is not refused: over HTTP by a status, elsewhere by an error.
 fn check_initialized(session: &mut Session<'_>) {
     if let Some(status) = session.channel.error_status() {
@@ -116,7 +105,7 @@ fn check_ping(session: &mut Session<'_>) {
 }
 
 /// Checks the response to an unknown method, and that notifications that the server may ignore have no response.
-fn check_unknown_messages(session: &mut Session<'_>) {
+pub fn check_unknown_messages(session: &mut Session<'_>) {
     session.examine(&[&rules::METHOD_CODE, &rules::UNKNOWN_METHOD]);
     match session.ask("mcp-exact/no-such-method", json!({})) {
         Answer::Error(METHOD_NOT_FOUND, _) | Answer::End | Answer::Status(_) => {}
@@ -188,7 +177,7 @@ const LISTS: [(&str, &str, &str, &Rule); 4] = [
 ];
 
 /// Fetches the lists of all server features, and checks the listed tools, resources and prompts.
-fn check_features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall]) {
+pub fn check_features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall]) {
     for (capability, method, member, rule) in LISTS {
         let is_declared = capabilities.get(capability).is_some();
         session.examine(&[rule]);

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::output::is_failure;
 use super::report::{Finding, Report};
 use crate::output::create;
 use crate::text::Untrusted;
@@ -69,9 +68,7 @@ pub fn write_failure(file: &Path, words: &[String]) -> anyhow::Result<()> {
 /// Returns how the test case of findings of one rule ends.
 fn ending(findings: &[&Finding], is_strict: bool) -> Option<(Ending, String, Vec<String>)> {
     let first = findings.first()?;
-    let is_failed = findings
-        .iter()
-        .any(|finding| is_failure(finding, is_strict));
+    let is_failed = findings.iter().any(|finding| finding.is_failure(is_strict));
     let ending = if is_failed {
         Ending::Failure
     } else {

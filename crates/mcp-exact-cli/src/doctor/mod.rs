@@ -7,6 +7,8 @@ mod checks;
 mod examined;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod http_checks;
 mod junit;
 mod output;
 mod report;
@@ -16,7 +18,6 @@ mod sse;
 mod stateless;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -36,6 +37,7 @@ use crate::terminal::stderr;
 use channel::Server;
 use checks::{ToolCall, UNKNOWN_REVISION};
 use examined::ExaminedServer;
+use output::Formats;
 use report::{Evidence, Report};
 use session::{Answer, Session, Settings};
 
@@ -80,15 +82,8 @@ pub struct Arguments {
     /// Print each message to standard error.
     #[arg(long)]
     trace: bool,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
-    /// Print annotations of GitHub Actions, besides the report.
-    #[arg(long, conflicts_with = "json")]
-    github: bool,
-    /// Write a report in the format of JUnit to a file; `-` is standard output, and the other report goes to standard error then.
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
+    #[command(flatten)]
+    formats: Formats,
     #[cfg(feature = "oauth")]
     #[command(flatten)]
     authorization: crate::client::authorization::Authorization,
@@ -107,8 +102,12 @@ pub struct Arguments {
 
 /// Examines the server and prints the report.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let is_junit_printed = arguments.junit.as_deref().is_some_and(is_standard_stream);
-    if arguments.json && is_junit_printed {
+    let is_junit_printed = arguments
+        .formats
+        .junit
+        .as_deref()
+        .is_some_and(is_standard_stream);
+    if arguments.formats.json && is_junit_printed {
         bail!("--json and `--junit -` would both write to standard output; give --junit a file");
     }
     interrupt::end_processes_on_signals()?;
@@ -118,12 +117,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Ok(found) => found,
         Err(error) => {
             if !error.is::<interrupt::Interrupted>() {
-                output::print_failure(arguments, &error)?;
+                output::print_failure(&arguments.formats, &error)?;
             }
             return Err(error);
         }
     };
-    output::print(arguments, &examined, &report)?;
+    output::print(&arguments.formats, arguments.strict, &examined, &report)?;
     let is_well =
         report.count(Level::Must) == 0 && !(arguments.strict && report.count(Level::Should) > 0);
     Ok(if is_well {
@@ -319,7 +318,7 @@ impl Doctor {
                 examined.revisions.insert(0, spec.id());
                 #[cfg(feature = "http")]
                 if let Server::Url(target) = &self.server {
-                    http::check(target, spec, self.settings.limit, report);
+                    http_checks::check(target, spec, self.settings.limit, report);
                 }
             }
         }
@@ -451,7 +450,7 @@ impl Doctor {
             match session.request(method::SERVER_DISCOVER, json!({})) {
                 Answer::Result(result) => {
                     examined.name(&result["_meta"]["io.modelcontextprotocol/serverInfo"]);
-                    checks::check_discover_server(&mut session, &result, &self.calls);
+                    stateless::check_discover_server(&mut session, &result, &self.calls);
                 }
                 answer => session.report_unanswered(method::SERVER_DISCOVER, &answer),
             }

@@ -1,25 +1,43 @@
 //! Forms in which the doctor prints its report: text, JSON, annotations of GitHub Actions, and a JUnit file.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use serde_json::json;
 
+use super::examined::ExaminedServer;
 use super::junit;
 use super::report::{Finding, Report};
-use super::{Arguments, ExaminedServer};
 use crate::output::{Painter, Style, is_standard_stream};
 use crate::rules::Level;
 use crate::terminal::{stderr, stdout};
 use crate::text::{Text, Untrusted, count, text};
 
-/// Prints the identity of the server and the findings.
+/// Forms of the report besides text.
+#[derive(Args)]
+pub struct Formats {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Print annotations of GitHub Actions, besides the report.
+    #[arg(long, conflicts_with = "json")]
+    pub github: bool,
+    /// Write a report in the format of JUnit to a file; `-` is standard output, and the other report goes to standard error then.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+/// Prints the identity of the server and the findings; `is_strict` is true if violations of SHOULD decide the exit code.
 pub fn print(
-    arguments: &Arguments,
+    formats: &Formats,
+    is_strict: bool,
     examined: &ExaminedServer,
     report: &Report,
 ) -> anyhow::Result<()> {
-    if let Some(file) = &arguments.junit {
-        junit::write(file, arguments.strict, report)?;
+    if let Some(file) = &formats.junit {
+        junit::write(file, is_strict, report)?;
     }
-    if arguments.json {
+    if formats.json {
         return Ok(stdout().pretty_json(&json!({
             "server": examined.info,
             "revisions": examined.revisions,
@@ -28,27 +46,27 @@ pub fn print(
             "findings": report.to_lines(),
         }))?);
     }
-    let is_stdout_taken = arguments.junit.as_deref().is_some_and(is_standard_stream);
+    let is_stdout_taken = formats.junit.as_deref().is_some_and(is_standard_stream);
     if is_stdout_taken {
-        let report = to_text(arguments, examined, report, Painter::stderr());
+        let report = to_text(formats, is_strict, examined, report, Painter::stderr());
         Ok(stderr().text(&report)?)
     } else {
-        let report = to_text(arguments, examined, report, Painter::stdout());
+        let report = to_text(formats, is_strict, examined, report, Painter::stdout());
         Ok(stdout().text(&report)?)
     }
 }
 
 /// Reports an examination that has failed, in the forms that other programs read.
-pub fn print_failure(arguments: &Arguments, error: &anyhow::Error) -> anyhow::Result<()> {
+pub fn print_failure(formats: &Formats, error: &anyhow::Error) -> anyhow::Result<()> {
     let words = crate::describe(error);
     let lines: Vec<String> = words.as_str().lines().map(str::to_owned).collect();
-    if let Some(file) = &arguments.junit {
+    if let Some(file) = &formats.junit {
         junit::write_failure(file, &lines)?;
     }
-    if arguments.github {
+    if formats.github {
         let words = annotation_lines(&lines);
         let line = text!("::error title=mcp-exact doctor::{}", Untrusted(&words));
-        let is_stdout_taken = arguments.junit.as_deref().is_some_and(is_standard_stream);
+        let is_stdout_taken = formats.junit.as_deref().is_some_and(is_standard_stream);
         if is_stdout_taken {
             stderr().line(&line)?;
         } else {
@@ -60,7 +78,8 @@ pub fn print_failure(arguments: &Arguments, error: &anyhow::Error) -> anyhow::Re
 
 /// Formats the report as text.
 fn to_text(
-    arguments: &Arguments,
+    formats: &Formats,
+    is_strict: bool,
     examined: &ExaminedServer,
     report: &Report,
     painter: Painter,
@@ -83,9 +102,9 @@ fn to_text(
     if let Some(line) = &not_called {
         out.push_line(&text!("not called: {}", Untrusted(line)));
     }
-    if arguments.github {
+    if formats.github {
         for finding in report.findings() {
-            out.push_line(&annotation(finding, arguments.strict));
+            out.push_line(&annotation(finding, is_strict));
         }
         if let Some(line) = not_called {
             let line = annotation_lines(&[line]);
@@ -118,15 +137,6 @@ fn summary(report: &Report, painter: Painter) -> Text {
     text!("{}{}; {}", words, notes, count(report.checks, "check"))
 }
 
-/// Returns true if a finding decides the exit code.
-pub fn is_failure(finding: &Finding, is_strict: bool) -> bool {
-    match finding.rule.level {
-        Level::Must => true,
-        Level::Should => is_strict,
-        Level::Note => false,
-    }
-}
-
 /// Returns lines as the message of an annotation.
 fn annotation_lines(lines: &[String]) -> String {
     let lines = lines.iter().map(|line| {
@@ -139,7 +149,7 @@ fn annotation_lines(lines: &[String]) -> String {
 /// Formats a finding as an annotation of GitHub Actions: a workflow command, whose message ends with its line.
 fn annotation(finding: &Finding, is_strict: bool) -> Text {
     let kind = match finding.rule.level {
-        _ if is_failure(finding, is_strict) => "error",
+        _ if finding.is_failure(is_strict) => "error",
         Level::Note => "notice",
         _ => "warning",
     };

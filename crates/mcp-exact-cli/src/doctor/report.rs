@@ -241,6 +241,15 @@ impl Report {
 }
 
 impl Finding {
+    /// Returns true if the finding decides the exit code; `is_strict` is true if violations of SHOULD do, too.
+    pub fn is_failure(&self, is_strict: bool) -> bool {
+        match self.rule.level {
+            Level::Must => true,
+            Level::Should => is_strict,
+            Level::Note => false,
+        }
+    }
+
     /// Returns the keyword of the requirement level.
     pub fn level(&self) -> &'static str {
         match self.rule.level {

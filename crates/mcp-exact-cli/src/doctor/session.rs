@@ -8,7 +8,7 @@ use mcp_exact_revisions::{MethodId, method};
 use serde_json::{Value, json};
 
 pub use super::answer::Answer;
-use super::answer::{named_entry, named_subject};
+use super::answer::{is_json, named_entry, named_subject};
 use super::channel::{Channel, Server};
 use super::report::{Evidence, Report};
 use crate::conversation::{Conversation, Options};
@@ -444,12 +444,6 @@ impl<'r> Session<'r> {
             Channel::HttpSession(_) | Channel::SseSession(_) => {}
         }
     }
-}
-
-/// Returns true for JSON text, which is UTF-8.
-pub fn is_json(bytes: &[u8]) -> bool {
-    let text = std::str::from_utf8(bytes).ok();
-    text.is_some_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
 }
 
 /// Returns the `clientInfo` of the doctor.

@@ -3,12 +3,25 @@
 use mcp_exact_revisions::method;
 use serde_json::{Value, json};
 
-use super::checks::{INVALID_PARAMS, UNKNOWN_REVISION, UNSOLICITED_WAIT};
+use super::checks::{
+    INVALID_PARAMS, ToolCall, UNKNOWN_REVISION, UNSOLICITED_WAIT, check_features,
+    check_unknown_messages,
+};
 use super::session::{Answer, Session};
 use crate::rules;
 
+/// Checks all rules of a revision without a handshake; `result` is the result of `server/discover`.
+pub fn check_discover_server(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
+    session.examine_messages();
+    check_unknown_messages(session);
+    check_unsupported_revision(session);
+    check_missing_metadata(session);
+    check_features(session, &result["capabilities"].clone(), calls);
+    check_subscriptions(session);
+}
+
 /// Checks that a request of an unknown revision is answered with the error -32022, which lists the supported revisions.
-pub fn check_unsupported_revision(session: &mut Session<'_>) {
+fn check_unsupported_revision(session: &mut Session<'_>) {
     session.examine(&[&rules::UNSUPPORTED]);
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": UNKNOWN_REVISION}});
     let answer = session.ask(method::TOOLS_LIST, params);
@@ -32,7 +45,7 @@ pub fn check_unsupported_revision(session: &mut Session<'_>) {
 }
 
 /// Checks that a request without the client capabilities in `_meta` is answered with the error -32602.
-pub fn check_missing_metadata(session: &mut Session<'_>) {
+fn check_missing_metadata(session: &mut Session<'_>) {
     session.examine(&[&rules::META_REQUIRED]);
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": session.revision}});
     match session.ask_unmodified(method::TOOLS_LIST, params) {
@@ -48,7 +61,7 @@ pub fn check_missing_metadata(session: &mut Session<'_>) {
 }
 
 /// Subscribes to all list changes, receives messages for a limited time, and cancels the subscription.
-pub fn check_subscriptions(session: &mut Session<'_>) {
+fn check_subscriptions(session: &mut Session<'_>) {
     if !session.channel.is_ordered() {
         return;
     }
