@@ -18,11 +18,12 @@ use serde::Deserialize;
 use self::layers::{Breaker, Cache, Retry};
 pub use self::tools::{Pinned, Search};
 use self::tools::{Tool, add_tools, check_names_of_search};
-pub use self::upstreams::ConfiguredServer;
 #[cfg(not(feature = "oauth"))]
 use self::upstreams::ServerOAuth;
-use self::upstreams::{ServerOptions, ServerOptionsByName, configured_servers};
-use super::{Losses, audit};
+pub use self::upstreams::{ConfiguredServer, Schemas};
+use self::upstreams::{ServerAuth, ServerOptions, ServerOptionsByName, configured_servers};
+use super::audit;
+use super::losses::Losses;
 #[cfg(feature = "oauth")]
 use crate::client::authorization::ServerOAuth;
 
@@ -142,14 +143,6 @@ impl std::fmt::Debug for Auth {
     }
 }
 
-/// Whose credentials a server is reached with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ServerAuth {
-    /// Those of the user who calls.
-    User,
-}
-
 /// Store from which sessions are resumed after a restart.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -230,16 +223,6 @@ enum PrefixPolicy {
     OnConflict,
     /// No name is prefixed.
     Never,
-}
-
-/// Form of the schemas of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Schemas {
-    /// As the server has them.
-    Unchanged,
-    /// Without the shapes that widely used hosts refuse, where there is an equivalent.
-    Portable,
 }
 
 /// Server in the TOML file: the members of an entry of `mcp.json`, and options of the gateway.

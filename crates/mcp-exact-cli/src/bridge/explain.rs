@@ -15,9 +15,10 @@ use mcp_exact::{Client, ClientError, Revision};
 use mcp_exact_bridge::{Bridge, LossHook, SchemaObserver};
 use mcp_exact_revisions::RevisionSpec;
 
+use super::losses::Losses;
 use super::matrix::Matrix;
 use super::reported_losses::ReportedLossKind;
-use super::{Losses, Setup, format_servers};
+use super::setup::{GatewayArguments, Setup, format_servers};
 use crate::Outcome;
 use crate::client::{Settings, add_hint};
 use crate::terminal::stdout;
@@ -60,25 +61,19 @@ pub struct Arguments {
 
 impl Arguments {
     /// Returns the arguments of a `bridge` command in front of the same servers.
-    fn gateway_arguments(&self) -> super::Arguments {
+    fn gateway_arguments(&self) -> GatewayArguments {
         let server = match &self.server {
             Some(url) => vec![OsString::from(url)],
             None => self.command.clone(),
         };
-        super::Arguments {
-            command: None,
-            listen: None,
-            allow_host: Vec::new(),
-            allow_origin: Vec::new(),
+        GatewayArguments {
             client_revision: self.client.clone(),
             // If a list were refused, its other losses would not be listed.
             losses: Some(Losses::Report),
             config: self.config.clone(),
             portable_schemas: self.portable_schemas,
-            log: None,
-            limits: false,
-            settings: self.settings.clone(),
             server,
+            ..GatewayArguments::new(self.settings.clone())
         }
     }
 }
@@ -100,7 +95,7 @@ type LossesByKind = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
 
 /// Prints, for a client of each revision, the losses in the lists of tools, prompts and resources, and the losses that
 /// calls can have.
-async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
+async fn explain_server(gateway: &GatewayArguments) -> anyhow::Result<Outcome> {
     let lost = LossesByKind::default();
     let mut setup = Setup::from_arguments(gateway)?;
     setup.is_serving = false;
@@ -191,7 +186,7 @@ fn format_changes(bridge: &Bridge, client: &RevisionSpec) -> Text {
 fn explain_revision(
     arguments: &Arguments,
     server: &str,
-    gateway: &super::Arguments,
+    gateway: &GatewayArguments,
 ) -> anyhow::Result<Outcome> {
     if arguments.settings.offered_revision()?.is_some() {
         bail!("--revision is for a server that is connected to; --server has the revision already");

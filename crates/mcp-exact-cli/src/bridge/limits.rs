@@ -4,8 +4,8 @@
 use mcp_exact::transport::event_log::MemoryEventLogLimits;
 use mcp_exact::transport::http::server::{HttpServerOptions, ListenOptions};
 
-use super::Setup;
 use super::config::ConfiguredServer;
+use super::setup::Setup;
 use crate::output::{Painter, format_table};
 use crate::terminal::stdout;
 use crate::text::{Untrusted, text};

@@ -11,6 +11,8 @@ use mcp_exact_tool_schema::canonical;
 use mcp_exact_wire::{Json, JsonObject, ObjectRef};
 use sha2::{Digest, Sha256};
 
+use super::config::Pinned;
+
 /// Version of the format.
 const VERSION: &str = "1";
 
@@ -128,6 +130,15 @@ impl LockFile {
     pub fn count(&self) -> usize {
         self.0.values().map(BTreeMap::len).sum()
     }
+}
+
+/// Returns the pins of a configuration, if it has any.
+pub fn read_pins(pinned: Option<&Pinned>) -> anyhow::Result<Option<Pins>> {
+    let Some(pinned) = pinned else {
+        return Ok(None);
+    };
+    let lock = LockFile::read(&pinned.file)?;
+    Ok(Some(lock.pins(pinned.policy.into())))
 }
 
 /// Returns the definition of an entry, if its hash is right.

@@ -1,15 +1,15 @@
 //! `mcp-exact bridge pin` and `mcp-exact bridge diff`: definitions of tools that somebody approves, and what has changed since.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use mcp_exact_tool_schema::{Difference, differences};
 
-use super::Setup;
 use super::config::{Config, Pinned};
 use super::lock::LockFile;
+use super::setup::{GatewayArguments, Setup};
 use crate::Outcome;
 use crate::client::Settings;
 use crate::output::{Painter, Style};
@@ -52,20 +52,10 @@ struct OfFile {
 
 impl OfFile {
     /// Returns the arguments of a `bridge` command in front of the same servers.
-    fn gateway_arguments(&self) -> super::Arguments {
-        super::Arguments {
-            command: None,
-            listen: None,
-            allow_host: Vec::new(),
-            allow_origin: Vec::new(),
-            client_revision: Vec::new(),
-            losses: None,
+    fn gateway_arguments(&self) -> GatewayArguments {
+        GatewayArguments {
             config: Some(self.config.clone()),
-            portable_schemas: false,
-            log: None,
-            limits: false,
-            settings: self.settings.clone(),
-            server: Vec::new(),
+            ..GatewayArguments::new(self.settings.clone())
         }
     }
 
@@ -172,13 +162,4 @@ fn push_difference(changes: &mut Text, difference: &Difference, painter: Painter
             changes.push_line(&painter.paint(style, line));
         }
     }
-}
-
-/// Returns the pins of a configuration, if it has any.
-pub fn read_pins(pinned: Option<&Pinned>) -> anyhow::Result<Option<mcp_exact_bridge::Pins>> {
-    let Some(pinned) = pinned else {
-        return Ok(None);
-    };
-    let lock = LockFile::read(Path::new(&pinned.file))?;
-    Ok(Some(lock.pins(pinned.policy.into())))
 }

@@ -4,42 +4,60 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_bridge::{Bridge, Rules, ServerUpdate, Update, Upstream};
+use mcp_exact_bridge::{Bridge, ServerUpdate, Update, Upstream};
 
 use super::config::{Config, ConfiguredServer};
+use super::log::Stderr;
+use super::losses::Losses;
+use super::setup::{Setup, create_rules, format_servers};
+#[cfg(feature = "oauth")]
+use super::users::UserServers;
 use crate::text::{Untrusted, text};
 
 /// Interval at which the configuration file is read.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Function that creates the rules of a configuration.
-pub type CreateRules = Box<dyn Fn(&Config) -> anyhow::Result<Rules> + Send>;
-
 /// Reloader that watches a configuration file and updates the bridge. If the file is invalid, the bridge keeps its
 /// configuration.
 pub struct ConfigReloader {
     /// Path of the configuration file.
-    pub path: PathBuf,
+    path: PathBuf,
     /// Bridge to update.
-    pub bridge: Bridge,
+    bridge: Bridge,
     /// Standard error.
-    pub stderr: super::log::Stderr,
+    stderr: Stderr,
     /// Configuration with which the process was started.
-    pub config: Config,
+    config: Config,
     /// Servers that the bridge currently uses.
-    pub servers: Vec<ConfiguredServer>,
+    servers: Vec<ConfiguredServer>,
     /// Path of the lock file that the file names, if it names one.
-    pub lock: Option<PathBuf>,
+    lock: Option<PathBuf>,
     /// True if what is remembered of silent servers is ignored.
-    pub probes: bool,
+    probes: bool,
     /// Credentials of users; `None` if the process was started without.
     #[cfg(feature = "oauth")]
-    pub users: Option<super::users::UserServers>,
-    /// Function that creates the rules of a configuration, with the options of the command line.
-    pub rules: CreateRules,
+    users: Option<UserServers>,
+    /// Policy for losses of the command line, which overrides that of the file.
+    losses: Option<Losses>,
 }
 
 impl ConfigReloader {
+    /// Creates the reloader of the configuration file; `None` without a file.
+    pub fn new(setup: &Setup<'_>, bridge: &Bridge, stderr: &Stderr) -> Option<Self> {
+        Some(Self {
+            path: setup.arguments.config.clone()?,
+            bridge: bridge.clone(),
+            stderr: stderr.clone(),
+            config: setup.config.clone(),
+            servers: setup.servers.clone(),
+            lock: setup.config.pins.as_ref().map(|pins| pins.file.clone()),
+            probes: setup.arguments.settings.probes(),
+            #[cfg(feature = "oauth")]
+            users: setup.users.clone(),
+            losses: setup.arguments.losses,
+        })
+    }
+
     /// Reloads the file whenever it changes and on SIGHUP, until the task is cancelled.
     pub async fn watch(mut self) {
         let mut hangup = HangupSignal::new();
@@ -102,12 +120,12 @@ impl ConfigReloader {
         });
         let mut update = Update::default();
         update.servers = Some(changes.collect::<anyhow::Result<_>>()?);
-        update.rules = Some((self.rules)(&config)?);
+        update.rules = Some(create_rules(&config, self.losses)?);
         self.bridge.update(update).await?;
         self.servers = servers;
         let mut words = format!(
             "the configuration was reloaded, {}",
-            super::format_servers(&self.bridge)
+            format_servers(&self.bridge)
         );
         if !restart.is_empty() {
             words.push_str("; these settings change with the next start: ");
@@ -125,7 +143,7 @@ impl ConfigReloader {
         }
         #[cfg(feature = "oauth")]
         if let Some(users) = &self.users {
-            return server.user_upstream(users);
+            return users.upstream_of(server);
         }
         anyhow::bail!(
             "server {:?}: `auth = \"user\"` needs [auth] with a `client-id`, which takes effect with the next start",

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use mcp_exact::auth::client::{MemoryStore, OAuth, OAuthError, TokenStore};
 use mcp_exact::auth::server::Jwks;
-use mcp_exact::transport::http::client::{HttpEndpoint, HyperOptions};
-use mcp_exact::{KeyRing, expand_variables};
-use mcp_exact_bridge::Seal;
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::{KeyRing, ServerAddress, expand_variables};
 use mcp_exact_bridge::users::{GatewayClient, UserUpstream, Users};
 #[cfg(feature = "sessions")]
 use mcp_exact_bridge::users::{ResealCounts, Revocation};
+use mcp_exact_bridge::{ConfiguredUpstream, Seal, Upstream};
 
 use super::config::{Auth, Config, ConfiguredServer, Sessions};
-use crate::client::authorization::{Names, ServerOAuth};
+use crate::client::authorization::Names;
 
 /// Folder of the tokens in the directory of sessions.
 pub const TOKENS_FOLDER: &str = "tokens";
@@ -135,7 +135,7 @@ impl UserServers {
             );
         }
         for server in servers.iter().filter(|server| server.is_of_users()) {
-            server.user_upstream(&users)?;
+            users.upstream_of(server)?;
         }
         Ok(users)
     }
@@ -153,24 +153,39 @@ impl UserServers {
         self.users.pages()
     }
 
-    /// Returns a server with credentials per user as an upstream of the bridge.
-    pub fn upstream(
+    /// Returns a server of the configuration as an upstream of the bridge for users with credentials of their own.
+    pub fn upstream_of(&self, server: &ConfiguredServer) -> anyhow::Result<Arc<dyn Upstream>> {
+        let words = || format!("server {:?}", server.name);
+        let ServerAddress::Http(endpoint) = server.entry.address().with_context(words)? else {
+            bail!(
+                "server {:?}: `auth` is for servers with a `url`",
+                server.name
+            );
+        };
+        let upstream = self.user_upstream(server, endpoint).with_context(words)?;
+        let mut settings = server.settings.clone();
+        settings.is_shared = true;
+        Ok(Arc::new(ConfiguredUpstream { upstream, settings }))
+    }
+
+    /// Returns a server at a URL with the clients that obtain the tokens of users for it.
+    fn user_upstream(
         &self,
-        name: &str,
+        server: &ConfiguredServer,
         endpoint: HttpEndpoint,
-        oauth: &ServerOAuth,
-        http: &HyperOptions,
     ) -> anyhow::Result<UserUpstream> {
+        let http = server.entry.http_options()?;
         if self.needs_seal {
             bail!(
                 "`auth = \"user\"` with [sessions] needs `seal-keys`, which encrypt the stored tokens of users"
             );
         }
         let exchange = client_of(&self.auth)?.issuer(&self.auth.issuer);
-        let mut clients = oauth.user_clients(exchange, |text| Ok(expand_variables(text)?))?;
+        let expand = |text: &str| Ok(expand_variables(text)?);
+        let mut clients = server.oauth().user_clients(exchange, expand)?;
         clients.oauth = clients.oauth.http_options(http.clone());
-        clients.exchange = clients.exchange.http_options(http.clone());
-        Ok(self.users.server(name, endpoint, clients))
+        clients.exchange = clients.exchange.http_options(http);
+        Ok(self.users.server(&server.name, endpoint, clients))
     }
 }
 

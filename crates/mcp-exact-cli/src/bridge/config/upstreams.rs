@@ -11,14 +11,30 @@ use mcp_exact::expand_variables;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::{ServerAddress, ServerEntry};
 use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings};
-#[cfg(not(feature = "oauth"))]
 use serde::Deserialize;
 
 use super::layers::{self, Breaker, Retry};
-use super::{Schemas, ServerAuth};
 #[cfg(feature = "oauth")]
 use crate::client::authorization::{Names, ServerOAuth, with_oauth_client};
 use crate::client::memory::{FileMemory, RememberedUpstream};
+
+/// Whose credentials a server is reached with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerAuth {
+    /// Those of the user who calls.
+    User,
+}
+
+/// Form of the schemas of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schemas {
+    /// As the server has them.
+    Unchanged,
+    /// Without the shapes that widely used hosts refuse, where there is an equivalent.
+    Portable,
+}
 
 /// Empty credentials of a server, in a build without OAuth.
 #[cfg(not(feature = "oauth"))]
@@ -83,7 +99,7 @@ pub struct ConfiguredServer {
     upstream: Arc<dyn Upstream>,
     /// Settings of the server in the type of the bridge library.
     #[cfg(feature = "oauth")]
-    settings: UpstreamSettings,
+    pub settings: UpstreamSettings,
 }
 
 impl ConfiguredServer {
@@ -92,23 +108,10 @@ impl ConfiguredServer {
         self.options.auth == Some(ServerAuth::User)
     }
 
-    /// Returns the server as an upstream of the bridge for users with credentials of their own, which `users` obtains.
+    /// Returns the credentials of the gateway at the server.
     #[cfg(feature = "oauth")]
-    pub fn user_upstream(
-        &self,
-        users: &crate::bridge::users::UserServers,
-    ) -> anyhow::Result<Arc<dyn Upstream>> {
-        let words = || format!("server {:?}", self.name);
-        let ServerAddress::Http(endpoint) = self.entry.address().with_context(words)? else {
-            bail!("server {:?}: `auth` is for servers with a `url`", self.name);
-        };
-        let oauth = self.options.oauth.clone().unwrap_or_default();
-        let http = self.entry.http_options().with_context(words)?;
-        let upstream = users.upstream(&self.name, endpoint, &oauth, &http);
-        let upstream = upstream.with_context(words)?;
-        let mut settings = self.settings.clone();
-        settings.is_shared = true;
-        Ok(Arc::new(ConfiguredUpstream { upstream, settings }))
+    pub fn oauth(&self) -> ServerOAuth {
+        self.options.oauth.clone().unwrap_or_default()
     }
 
     /// Returns the server as an upstream of the bridge, with the memory of its command or URL, which `probes` ignores.
