@@ -45,7 +45,6 @@ use crate::background::BoxFuture;
 use crate::call::{Call, FromCall};
 use crate::cx::Cx;
 use crate::error::Error;
-use crate::handler::Handler;
 use crate::link::{Listeners, Reply, Request, RequestLink};
 use crate::notification::{Notification, NotificationHandlers};
 use crate::protocol::{Change, JsonObject, PeerError, Revision, ServerSettings};
@@ -181,34 +180,6 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Creates the builder of a server from its programmatic name and its version.
-    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
-        ServerBuilder::new(name.into(), version.into())
-    }
-
-    /// Creates the builder of a server with a catch-all handler for requests, with exact types or untyped
-    /// ([`ServerBuilder::raw`]). Tools, resources and prompts can be registered in addition.
-    ///
-    /// ```
-    /// use mcp_exact::{Cx, JsonObject, RawRequest, Server};
-    ///
-    /// let server = Server::raw("raw", "1.0.0", |request: RawRequest, cx: Cx| async move {
-    ///     let text = format!("{} in {}", request.method, cx.revision());
-    ///     let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
-    ///     mcp_exact::Ok(result.parse::<JsonObject>()?)
-    /// })
-    /// .capability("tools", JsonObject::new())
-    /// .build()?;
-    /// # Ok::<(), mcp_exact::BuildError>(())
-    /// ```
-    pub fn raw<A: 'static, H: Handler<A, JsonObject>>(
-        name: impl Into<String>,
-        version: impl Into<String>,
-        handler: H,
-    ) -> ServerBuilder {
-        Self::builder(name, version).raw(handler)
-    }
-
     /// Returns the declared capabilities, as a `ServerCapabilities` object of the newest revision.
     pub fn capabilities(&self) -> &JsonObject {
         &self.0.settings.capabilities

@@ -97,8 +97,38 @@ impl fmt::Debug for ServerBuilder {
     }
 }
 
+impl Server {
+    /// Creates the builder of a server from its programmatic name and its version.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name.into(), version.into())
+    }
+
+    /// Creates the builder of a server with a catch-all handler for requests, with exact types or untyped
+    /// ([`ServerBuilder::raw`]). Tools, resources and prompts can be registered in addition.
+    ///
+    /// ```
+    /// use mcp_exact::{Cx, JsonObject, RawRequest, Server};
+    ///
+    /// let server = Server::raw("raw", "1.0.0", |request: RawRequest, cx: Cx| async move {
+    ///     let text = format!("{} in {}", request.method, cx.revision());
+    ///     let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
+    ///     mcp_exact::Ok(result.parse::<JsonObject>()?)
+    /// })
+    /// .capability("tools", JsonObject::new())
+    /// .build()?;
+    /// # Ok::<(), mcp_exact::BuildError>(())
+    /// ```
+    pub fn raw<A: 'static, H: Handler<A, JsonObject>>(
+        name: impl Into<String>,
+        version: impl Into<String>,
+        handler: H,
+    ) -> ServerBuilder {
+        Self::builder(name, version).raw(handler)
+    }
+}
+
 impl ServerBuilder {
-    pub(super) fn new(name: String, version: String) -> Self {
+    fn new(name: String, version: String) -> Self {
         let mut config = ServerConfig::new(Identity::new(name, version));
         config.tolerance = Tolerance::Lenient;
         Self {
