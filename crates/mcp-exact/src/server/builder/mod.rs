@@ -20,7 +20,8 @@ use schemars::JsonSchema;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::catalogue::{Catalogue, Reference};
+use self::register::Registration;
+use super::catalogue::Reference;
 use super::visibility::{Caller, ListedDefinition, Visibility};
 use super::{Hook, Server, SubscriptionCheck};
 use crate::call::Call;
@@ -37,9 +38,6 @@ use crate::schema::{self, Subschemas};
 use crate::seal::KeyRing;
 use crate::states::States;
 use crate::task::Tasks;
-
-/// Deferred registration of a definition, which runs when the server is built.
-type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send>;
 
 /// Builder of a [`Server`], which registers tools, resources and prompts with their handlers; [`Server::builder`]
 /// creates it.

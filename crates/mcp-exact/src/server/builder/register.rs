@@ -1,7 +1,6 @@
 //! Registrations of definitions with their handlers, which run when the server is built. They are compiled once for each kind of
 //! definition, and not for each handler.
 
-use super::Registration;
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::handler::RegisteredHandler;
@@ -11,6 +10,10 @@ use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::server::catalogue::{Catalogue, Reference};
 use crate::server::entries;
 use crate::states::States;
+
+/// Deferred registration of a definition, which runs when the server is built.
+pub(super) type Registration =
+    Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send>;
 
 /// Returns the registration of a tool.
 pub(super) fn tool(tool: Tool, handler: RegisteredHandler<ToolResult>) -> Registration {
