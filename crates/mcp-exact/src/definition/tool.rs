@@ -1,12 +1,14 @@
 //! Definition of a tool.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::common::{CommonMembers, common_setters};
 use crate::apps::{self, DEPRECATED_URI, Visibility};
 use crate::params::object_member;
 use crate::protocol::{Json, JsonObject};
 use crate::schema::Subschemas;
+use crate::server::TaskService;
 use crate::task::Tasks;
 
 common_setters!(Tool);
@@ -34,7 +36,7 @@ pub struct Tool {
     pub(crate) task: bool,
     /// True if calls of clients without support for tasks are rejected.
     pub(crate) task_required: bool,
-    /// Constructor of the default task settings, for a tool that runs as a task.
+    /// Constructor of the default tasks of a server, for a tool that runs as a task.
     pub(crate) tasks: Option<DefaultTasksConstructor>,
     /// Version of the handler; empty unless [`version`](Self::version) has set one.
     pub(crate) version: String,
@@ -42,10 +44,17 @@ pub struct Tool {
     pub(crate) subschemas: Subschemas,
 }
 
-/// Constructor of the task settings of a server that does not configure any. Only definitions of tools that run as
-/// tasks refer to the constructor, so that other programs do not contain the code of tasks.
+/// Constructor of the tasks of a server that does not configure any. Only definitions of tools that run as tasks refer
+/// to the constructor, so that other programs do not contain the code of tasks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DefaultTasksConstructor(pub(crate) fn() -> Tasks);
+pub(crate) struct DefaultTasksConstructor(pub(crate) fn() -> Arc<dyn TaskService>);
+
+impl DefaultTasksConstructor {
+    /// Returns the constructor of tasks with default settings.
+    fn new() -> Self {
+        Self(|| <dyn TaskService>::new(Tasks::new()))
+    }
+}
 
 impl PartialEq for DefaultTasksConstructor {
     fn eq(&self, _: &Self) -> bool {
@@ -168,7 +177,7 @@ impl Tool {
     #[must_use]
     pub fn task(mut self) -> Self {
         self.task = true;
-        self.tasks = Some(DefaultTasksConstructor(Tasks::new));
+        self.tasks = Some(DefaultTasksConstructor::new());
         self
     }
 
@@ -178,7 +187,7 @@ impl Tool {
     #[must_use]
     pub fn task_required(mut self) -> Self {
         self.task_required = true;
-        self.tasks = Some(DefaultTasksConstructor(Tasks::new));
+        self.tasks = Some(DefaultTasksConstructor::new());
         self
     }
 

@@ -131,8 +131,8 @@ type SubscriptionCheck = (
 /// Future of an operation on tasks.
 type TaskWork<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Operations on the tasks of a server. Only [`Tasks`](crate::Tasks) refers to the implementation, so that a program without tasks
-/// does not contain the implementation.
+/// Operations on the tasks of a server. Only [`ServerBuilder::tasks`] and the definitions of tools that run as tasks refer to the
+/// implementation, so that a program without tasks does not contain the implementation.
 pub(crate) trait TaskService: Send + Sync {
     /// Runs the handlers of all unfinished tasks in the store; returns their number.
     fn resume_all<'a>(

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::store::{MemoryTaskStore, TaskStore};
-use crate::server::TaskService;
 
 /// Configuration of the tasks of a server, for [`ServerBuilder::tasks`](crate::ServerBuilder::tasks).
 ///
@@ -32,9 +31,6 @@ pub struct Tasks {
     pub(super) poll_interval: Duration,
     /// Maximum number of handlers that run as tasks concurrently.
     pub(super) max_running: usize,
-    /// Constructor of the implementation of tasks. Programs that do not use [`Tasks`] neither refer to the constructor
-    /// nor contain the code of tasks.
-    service_constructor: fn(Self) -> Arc<dyn TaskService>,
 }
 
 impl fmt::Debug for Tasks {
@@ -61,13 +57,7 @@ impl Tasks {
             lifetime: Some(Duration::from_secs(3600)),
             poll_interval: Duration::from_millis(500),
             max_running: 1_000,
-            service_constructor: <dyn TaskService>::new,
         }
-    }
-
-    /// Creates the implementation of tasks with this configuration.
-    pub(crate) fn new_service(self) -> Arc<dyn TaskService> {
-        (self.service_constructor)(self)
     }
 
     /// Sets the store of tasks. With a store that outlives the process, such as

@@ -12,7 +12,6 @@ use crate::seal::KeyRing;
 use crate::server::catalogue::Catalogue;
 use crate::server::page::CursorSeal;
 use crate::server::{Server, ServerInner};
-use crate::task::Tasks;
 
 impl ServerBuilder {
     /// Builds the server.
@@ -87,7 +86,7 @@ impl ServerBuilder {
             timeout: self.timeout,
             server_version: version,
             listeners: Listeners::default(),
-            tasks: self.tasks.map(Tasks::new_service),
+            tasks: self.tasks,
             start_hooks: self.start_hooks,
             shutdown_hooks: self.shutdown_hooks,
             notification_handlers: self.notification_handlers,

@@ -23,7 +23,7 @@ use tower_service::Service;
 use self::register::Registration;
 use super::catalogue::Reference;
 use super::visibility::{Caller, ListedDefinition, Visibility};
-use super::{Hook, Server, SubscriptionCheck};
+use super::{Hook, Server, SubscriptionCheck, TaskService};
 use crate::call::Call;
 use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
@@ -37,7 +37,6 @@ use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::schema::{self, Subschemas};
 use crate::seal::KeyRing;
 use crate::states::States;
-use crate::task::Tasks;
 
 /// Builder of a [`Server`], which registers tools, resources and prompts with their handlers; [`Server::builder`]
 /// creates it.
@@ -65,8 +64,8 @@ pub struct ServerBuilder {
     declared_lists: Vec<&'static str>,
     /// True if the capability `logging` is declared.
     declares_logging: bool,
-    /// Options of tasks; `None` if the application has set none.
-    tasks: Option<Tasks>,
+    /// Tasks of the server; `None` if the application has not configured any.
+    tasks: Option<Arc<dyn TaskService>>,
     /// Functions that run when the server starts, in this order.
     start_hooks: Vec<Hook>,
     /// Functions that run when the server shuts down, in reverse order.

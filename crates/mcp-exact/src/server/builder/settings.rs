@@ -6,6 +6,7 @@ use super::ServerBuilder;
 use crate::definition::Icon;
 use crate::protocol::{CacheHint, Level, Limits, Offer, RawJson, Revision, Tolerance};
 use crate::seal::KeyRing;
+use crate::server::TaskService;
 use crate::task::Tasks;
 
 impl ServerBuilder {
@@ -98,7 +99,7 @@ impl ServerBuilder {
     /// Sets the options of tasks and declares the extension `io.modelcontextprotocol/tasks`. By default, a server with
     /// tools that run as [tasks](crate::Tool::task) keeps the tasks in memory.
     pub fn tasks(mut self, tasks: Tasks) -> Self {
-        self.tasks = Some(tasks);
+        self.tasks = Some(<dyn TaskService>::new(tasks));
         self
     }
 
