@@ -68,6 +68,7 @@ mod pointer;
 mod provided;
 mod reader;
 mod registry;
+mod revision;
 mod scan;
 mod simd;
 mod skip;
@@ -116,13 +117,13 @@ pub use pointer::MAX_POINTER;
 pub use provided::ProvidedParam;
 pub use reader::{Kind, MAX_DEPTH, Reader};
 pub use registry::{Definition, Inspected};
+pub use revision::{Never, Revision, RevisionTypes};
 #[doc(hidden)]
 pub use tidiness::Tidiness;
 pub use traits::private;
 pub use traits::{
-    Decode, DecodeParams, Encode, EncodeParams, Never, Notification, Request, Revision,
-    RevisionTypes, encode_into, from_slice, from_str, line_into, to_line, to_string, to_vec,
-    to_writer,
+    Decode, DecodeParams, Encode, EncodeParams, Notification, Request, encode_into, from_slice,
+    from_str, line_into, to_line, to_string, to_vec, to_writer,
 };
 pub use unknown::{OpenUnion, UnionRole, UnknownName, UnknownVariant};
 pub use validate::{

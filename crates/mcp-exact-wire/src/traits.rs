@@ -1,6 +1,6 @@
 //! The traits that generated types implement, and the functions that use them.
 
-use std::{fmt, io};
+use std::io;
 
 use crate::error::{DecodeError, ReadResult};
 use crate::reader::Reader;
@@ -183,31 +183,6 @@ impl<T: Encode + ?Sized> Encode for &T {
     }
 }
 
-/// The identifier of a revision of the specification, such as `2025-06-18`.
-///
-/// Any identifier is allowed, so that a new revision needs no change of this type. Identifiers are not ordered, because
-/// an unknown identifier is neither older nor newer than others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Revision(&'static str);
-
-impl Revision {
-    /// Creates the identifier from its text.
-    pub const fn new(id: &'static str) -> Self {
-        Self(id)
-    }
-
-    /// Returns the identifier.
-    pub const fn as_str(self) -> &'static str {
-        self.0
-    }
-}
-
-impl fmt::Display for Revision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
 /// A request: its method, and the types of its parameters and of the result that answers it.
 ///
 /// Programs implement the trait for methods of extensions and vendors.
@@ -273,77 +248,11 @@ impl<T: Decode> DecodeParams for Option<T> {
 /// For generated crates only; outside semantic versioning.
 #[doc(hidden)]
 pub mod private {
-    /// Seals [`RevisionTypes`](super::RevisionTypes).
+    /// Seals [`RevisionTypes`](crate::RevisionTypes).
     pub trait Generated {}
 
     /// Requests that are written as one object without an envelope, around which [`WithId`](crate::WithId) writes one.
     pub trait Bare {}
 
     impl<Q: Bare + ?Sized> Bare for &Q {}
-}
-
-/// The message types of one revision, by direction.
-pub trait RevisionTypes: private::Generated + Copy + 'static {
-    /// The revision.
-    const REVISION: Revision;
-    /// Messages that a client sends.
-    type FromClient: crate::Direction;
-    /// Messages that a server sends.
-    type FromServer: crate::Direction;
-    /// Type of the member `_meta` that the params of a client's request require; [`Never`] if they require none.
-    type RequestMeta: Decode + Clone + Send + Sync + 'static;
-    /// Requests that a client sends.
-    type ClientRequest: Decode + Encode;
-    /// Notifications that a client sends.
-    type ClientNotification: Decode + Encode;
-    /// Results that a client sends.
-    type ClientResult: Decode + Encode;
-    /// Requests that a server sends.
-    type ServerRequest: Decode + Encode;
-    /// Notifications that a server sends.
-    type ServerNotification: Decode + Encode;
-    /// Results that a server sends.
-    type ServerResult: Decode + Encode;
-}
-
-/// The type of parts that a revision does not have; it has no values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Never {}
-
-impl Decode for Never {
-    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
-        Err(r.no_variant("Never"))
-    }
-}
-
-impl Encode for Never {
-    fn encode(&self, _: &mut Writer<'_>) {
-        match *self {}
-    }
-}
-
-impl crate::Validate for Never {
-    fn check(&self, _: &crate::Path<'_>, _: &mut crate::Violations) {
-        match *self {}
-    }
-}
-
-impl crate::Call for Never {
-    fn kind(&self) -> crate::MessageKind {
-        match *self {}
-    }
-
-    fn method(&self) -> &str {
-        match *self {}
-    }
-
-    fn params(&self) -> Option<crate::Json> {
-        match *self {}
-    }
-}
-
-impl crate::DecodeResult for Never {
-    fn decode_result(_: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
-        Self::decode(r)
-    }
 }
