@@ -14,8 +14,7 @@ use crate::message::{
     MessageErrorKind, RESPONSE, ResultMessage,
 };
 use crate::object::ObjectReader;
-use crate::provided::ProvidedParam;
-use crate::reader::{IdAt, Reader};
+use crate::reader::{IdAt, ProvidedParam, Reader};
 use crate::traits::{Decode, to_string};
 use crate::{JsonObject, Nullable, RequestId};
 

@@ -7,8 +7,7 @@
 use std::borrow::Cow;
 
 use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
-use crate::object::duplicate_in;
-use crate::reader::{Kind, Reader};
+use crate::reader::{Kind, Reader, duplicate_in};
 
 /// Dispatch table that distinguishes the object variants of a union.
 #[derive(Debug)]

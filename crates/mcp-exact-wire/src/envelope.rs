@@ -5,8 +5,7 @@
 
 use crate::RequestId;
 use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
-use crate::object::duplicate_at;
-use crate::reader::{Envelope, IdAt, Reader};
+use crate::reader::{Envelope, IdAt, Reader, duplicate_at};
 use crate::traits::Decode;
 
 impl Reader<'_> {

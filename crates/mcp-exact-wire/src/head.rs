@@ -7,8 +7,7 @@ use std::borrow::Cow;
 
 use crate::error::{DecodeError, DecodeFailed, ReadResult};
 use crate::from_str;
-use crate::object::duplicate_at;
-use crate::reader::{Kind, Reader};
+use crate::reader::{Kind, Reader, duplicate_at};
 use crate::view::JsonRef;
 
 /// Class of a message, by the members that are present.

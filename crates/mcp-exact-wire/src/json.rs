@@ -168,6 +168,13 @@ impl From<JsonObject> for Json {
     }
 }
 
+impl Reader<'_> {
+    /// Reads a value as untyped JSON.
+    pub fn json(&mut self) -> ReadResult<Json> {
+        self.raw().map(Json::from_checked)
+    }
+}
+
 impl Decode for Json {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {

@@ -114,8 +114,7 @@ pub use object::{ObjectLayout, ObjectReader, keys, required_bits};
 pub use outline::Outline;
 pub use places::Places;
 pub use pointer::MAX_POINTER;
-pub use provided::ProvidedParam;
-pub use reader::{Kind, MAX_DEPTH, Reader};
+pub use reader::{Kind, MAX_DEPTH, ProvidedParam, Reader};
 pub use registry::{Definition, Inspected};
 pub use revision::{Never, Revision, RevisionTypes};
 #[doc(hidden)]

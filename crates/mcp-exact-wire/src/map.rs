@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::error::ReadResult;
-use crate::object::duplicate_in;
 use crate::order::duplicate;
-use crate::reader::Reader;
+use crate::reader::{Reader, duplicate_in};
 use crate::traits::{Decode, Encode};
 use crate::writer::Writer;
 

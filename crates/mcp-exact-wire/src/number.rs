@@ -268,6 +268,19 @@ impl TryFrom<f64> for Number {
     }
 }
 
+impl Reader<'_> {
+    /// Reads a number that must equal the integer `expected`, in any spelling; `words` is the text of `expected` for
+    /// the error.
+    pub fn constant_integer(&mut self, expected: i64, words: &'static str) -> ReadResult<()> {
+        let at = self.peek_at();
+        if Number::decode(self)?.as_i64() == Some(expected) {
+            Ok(())
+        } else {
+            Err(self.fault(at, DecodeErrorKind::Const, Detail::Const(words)))
+        }
+    }
+}
+
 impl Decode for Number {
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.peek();

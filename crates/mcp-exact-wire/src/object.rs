@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::extra::{Extra, Members, Unknown};
 use crate::order::duplicate;
-use crate::reader::Reader;
+use crate::reader::{Reader, duplicate_at, duplicate_in};
 
 /// Known members of a type: their names, lookup keys, and bits for the required ones.
 #[derive(Debug)]
@@ -461,24 +461,4 @@ fn check_unknown(
         None => Ok(()),
         Some(name) => Err(duplicate_in(r, start, name)),
     }
-}
-
-/// Description of a duplicate member in error messages.
-const DUPLICATE: Detail = Detail::Plain("the member is there twice");
-
-/// Records the failure that the member name at `name_at` is a duplicate.
-#[cold]
-pub(crate) fn duplicate_at(r: &mut Reader<'_>, name_at: usize) -> DecodeFailed {
-    r.fault(name_at, DecodeErrorKind::Duplicate, DUPLICATE)
-}
-
-/// Records the failure that the object at `start` has the member `name` twice.
-#[cold]
-pub(crate) fn duplicate_in(r: &mut Reader<'_>, start: usize, name: &str) -> DecodeFailed {
-    r.fault_in(
-        start,
-        DecodeErrorKind::Duplicate,
-        DUPLICATE,
-        Some(name.into()),
-    )
 }

@@ -2,20 +2,9 @@
 //!
 //! The caller decodes the value once. A decoder copies it into params whose text has no member of this name.
 
-use std::any::Any;
-
 use crate::error::{DecodeError, ReadResult};
-use crate::reader::Reader;
+use crate::reader::{ProvidedParam, Reader};
 use crate::traits::Decode;
-
-/// Required member of the params of a request, for [`decode_request`](crate::decode_request).
-#[derive(Debug)]
-pub struct ProvidedParam {
-    /// Name of the member.
-    pub(crate) name: &'static str,
-    /// Value of the member, of the type that the field of the params has.
-    value: Box<dyn Any + Send + Sync>,
-}
 
 impl ProvidedParam {
     /// Decodes the value of the member with this name from JSON text that was checked before.

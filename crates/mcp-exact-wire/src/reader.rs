@@ -3,13 +3,13 @@
 //! This module reads strings, numbers, raw values and arrays; `object.rs` reads objects, and `dispatch.rs` selects the
 //! variants of unions. The reader builds no tree, does not recurse, and allocates only returned values.
 
+use std::any::Any;
 use std::borrow::Cow;
 
 use crate::error::{DecodeError, DecodeErrorKind, DecodeFailed, Detail, Fault, ReadResult};
-use crate::provided::ProvidedParam;
 use crate::scan::{self, NotJson, Shape};
+use crate::skip;
 use crate::unescape::{self, BadEscape};
-use crate::{Decode, Json, skip};
 
 /// Maximum nesting depth of values of known types; untyped JSON may be nested to any depth.
 pub const MAX_DEPTH: u32 = 128;
@@ -79,6 +79,15 @@ pub(crate) struct IdAt {
     pub(crate) at: usize,
     /// Value of the id, if it is a small integer.
     pub(crate) integer: Option<i64>,
+}
+
+/// Required member of the params of a request, for [`decode_request`](crate::decode_request).
+#[derive(Debug)]
+pub struct ProvidedParam {
+    /// Name of the member.
+    pub(crate) name: &'static str,
+    /// Value of the member, of the type that the field of the params has.
+    pub(crate) value: Box<dyn Any + Send + Sync>,
 }
 
 impl<'a> Reader<'a> {
@@ -231,17 +240,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a number that must equal the integer `expected`, in any spelling; `words` is the text of `expected` for
-    /// the error.
-    pub fn constant_integer(&mut self, expected: i64, words: &'static str) -> ReadResult<()> {
-        let at = self.peek_at();
-        if crate::Number::decode(self)?.as_i64() == Some(expected) {
-            Ok(())
-        } else {
-            Err(self.fault(at, DecodeErrorKind::Const, Detail::Const(words)))
-        }
-    }
-
     /// Reads `true` or `false`.
     #[inline]
     pub fn boolean(&mut self) -> ReadResult<bool> {
@@ -279,11 +277,6 @@ impl<'a> Reader<'a> {
         let start = self.peek_at();
         self.skip()?;
         Ok(&self.text[start..self.at])
-    }
-
-    /// Reads a value as untyped JSON.
-    pub fn json(&mut self) -> ReadResult<Json> {
-        self.raw().map(Json::from_checked)
     }
 
     /// Skips the next value.
@@ -344,33 +337,6 @@ impl<'a> Reader<'a> {
             self.at += N;
         }
         is
-    }
-
-    /// Reads an array of values of one type.
-    pub fn array<T: Decode>(&mut self) -> ReadResult<Vec<T>> {
-        let mut items = Vec::new();
-        let mut more = self.begin_array()?;
-        while more {
-            // The operator `?` would move the large item once more.
-            match T::decode(self) {
-                Ok(item) => items.push(item),
-                Err(failed) => return Err(failed),
-            }
-            more = self.next_item()?;
-        }
-        Ok(items)
-    }
-
-    /// Reads the value of an object member into `place`, which keeps the value until the object is complete.
-    #[inline]
-    pub fn member<T: Decode>(&mut self, place: &mut Option<T>) -> ReadResult<()> {
-        match T::decode(self) {
-            Ok(value) => {
-                *place = Some(value);
-                Ok(())
-            }
-            Err(failed) => Err(failed),
-        }
     }
 
     /// Opens an array; returns true if the array has a first item.
@@ -667,4 +633,24 @@ impl<'a> Reader<'a> {
         }));
         DecodeFailed
     }
+}
+
+/// Description of a duplicate member in error messages.
+const DUPLICATE: Detail = Detail::Plain("the member is there twice");
+
+/// Records the failure that the member name at `name_at` is a duplicate.
+#[cold]
+pub(crate) fn duplicate_at(r: &mut Reader<'_>, name_at: usize) -> DecodeFailed {
+    r.fault(name_at, DecodeErrorKind::Duplicate, DUPLICATE)
+}
+
+/// Records the failure that the object at `start` has the member `name` twice.
+#[cold]
+pub(crate) fn duplicate_in(r: &mut Reader<'_>, start: usize, name: &str) -> DecodeFailed {
+    r.fault_in(
+        start,
+        DecodeErrorKind::Duplicate,
+        DUPLICATE,
+        Some(name.into()),
+    )
 }

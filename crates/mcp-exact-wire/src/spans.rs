@@ -9,11 +9,11 @@ pub use crate::dispatch::DispatchTable;
 use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::ReadResult;
 pub use crate::extra::report_additional;
+use crate::object::ObjectReader;
 pub use crate::object::{KnownMembers, is_same};
-use crate::object::{ObjectReader, duplicate_in};
 use crate::order::duplicate;
 pub use crate::pointer::quoted;
-use crate::reader::Reader;
+use crate::reader::{Reader, duplicate_in};
 use crate::skip;
 use crate::validate::{Path, Violations};
 

@@ -108,6 +108,35 @@ pub fn to_writer<T: Encode + ?Sized>(to: &mut dyn io::Write, value: &T) -> io::R
     w.finish()
 }
 
+impl Reader<'_> {
+    /// Reads an array of values of one type.
+    pub fn array<T: Decode>(&mut self) -> ReadResult<Vec<T>> {
+        let mut items = Vec::new();
+        let mut more = self.begin_array()?;
+        while more {
+            // The operator `?` would move the large item once more.
+            match T::decode(self) {
+                Ok(item) => items.push(item),
+                Err(failed) => return Err(failed),
+            }
+            more = self.next_item()?;
+        }
+        Ok(items)
+    }
+
+    /// Reads the value of an object member into `place`, which keeps the value until the object is complete.
+    #[inline]
+    pub fn member<T: Decode>(&mut self, place: &mut Option<T>) -> ReadResult<()> {
+        match T::decode(self) {
+            Ok(value) => {
+                *place = Some(value);
+                Ok(())
+            }
+            Err(failed) => Err(failed),
+        }
+    }
+}
+
 impl Decode for String {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {

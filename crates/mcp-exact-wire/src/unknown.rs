@@ -9,8 +9,7 @@ use std::marker::PhantomData;
 
 use crate::Json;
 use crate::error::ReadResult;
-use crate::object::duplicate_at;
-use crate::reader::Reader;
+use crate::reader::{Reader, duplicate_at};
 use crate::traits::Encode;
 use crate::unescape::unescape_lossy;
 use crate::view::{JsonRef, ObjectRef};
