@@ -16,7 +16,7 @@ use crate::message::{
 use crate::object::ObjectReader;
 use crate::reader::{IdAt, ProvidedParam, Reader};
 use crate::traits::{Decode, to_string};
-use crate::{JsonObject, Nullable, RequestId};
+use crate::{JsonObject, JsonRef, Nullable, RequestId};
 
 /// Number of bytes to reserve for the envelope of a request, which suffices unless the id is long.
 const ENVELOPE: usize = 96;
@@ -51,6 +51,19 @@ pub fn decode_message<'m, D: Direction>(
 ) -> Result<Message<D>, MessageError> {
     let text = utf8(bytes)?;
     message(Reader::new(text), text, answers)
+}
+
+impl JsonRef<'_> {
+    /// Decodes the value as a message, as [`decode_message`](crate::decode_message) does.
+    ///
+    /// # Errors
+    /// The errors of [`decode_message`](crate::decode_message).
+    pub fn decode_message<'m, D: Direction>(
+        self,
+        answers: &dyn Fn(&RequestId) -> Option<&'m str>,
+    ) -> Result<Message<D>, MessageError> {
+        message(Reader::of_checked(self.text()), self.text(), answers)
+    }
 }
 
 /// Returns the text of a request, or of a notification if there is no id, for [`decode_request`] and

@@ -1,12 +1,14 @@
 //! JSON-RPC envelope of types that do not contain `jsonrpc` and `id`.
 //!
 //! The reader records the positions of `jsonrpc` and `id` while it decodes the other members of the message. A message
-//! is therefore read once, and envelope members do not become unknown members.
+//! is therefore read once, and envelope members do not become unknown members. The writer writes both before the other
+//! members.
 
 use crate::RequestId;
 use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::reader::{Envelope, IdAt, Reader, duplicate_at};
-use crate::traits::Decode;
+use crate::traits::{Decode, Encode};
+use crate::writer::Writer;
 
 impl Reader<'_> {
     /// Declares that the next object is a message, so that the reader records `jsonrpc` and `id`.
@@ -123,5 +125,17 @@ impl Reader<'_> {
         let value = read(self)?;
         self.rewind(end, depth);
         Ok(value)
+    }
+}
+
+impl Writer<'_> {
+    /// Opens a message: writes `jsonrpc` and the id, after which the next object continues with its members.
+    pub(crate) fn envelope(&mut self, id: Option<&RequestId>) {
+        self.put("{\"jsonrpc\":\"2.0\"");
+        if let Some(id) = id {
+            self.put(",\"id\":");
+            id.encode(self);
+        }
+        self.continue_message();
     }
 }

@@ -13,9 +13,9 @@ use crate::order::{MAX_PAIRWISE_NAMES, sorted};
 use crate::reader::{Kind, Reader};
 use crate::scan::plain_end;
 use crate::traits::{Decode, Encode, text_of};
-use crate::view::{JsonRef, ObjectRef};
+use crate::view::{JsonRef, ObjectRef, ObjectWith};
 use crate::writer::Writer;
-use crate::{from_str, to_string};
+use crate::{encode_into, from_str, to_string};
 
 /// Maximum length of an encoded value, in bytes, that is copied out of its buffer into an allocation of exact size.
 const MAX_COPIED_LENGTH: usize = 256;
@@ -125,6 +125,13 @@ impl Json {
     #[inline]
     pub(crate) fn from_checked(text: &str) -> Self {
         Self(text.into())
+    }
+}
+
+impl JsonRef<'_> {
+    /// Returns an owned copy.
+    pub fn to_json(self) -> Json {
+        Json::from_checked(self.text())
     }
 }
 
@@ -321,6 +328,22 @@ impl JsonObject {
             .map(|(known, value)| (known, value.to_json()))
             .collect();
         Some(removed)
+    }
+}
+
+impl ObjectRef<'_> {
+    /// Returns an owned copy.
+    pub fn to_object(self) -> JsonObject {
+        JsonObject::from_checked(self.text())
+    }
+}
+
+impl<const N: usize> From<ObjectWith<'_, N>> for JsonObject {
+    /// The object that is written.
+    fn from(object: ObjectWith<'_, N>) -> Self {
+        let mut out = Vec::with_capacity(object.size());
+        encode_into(&object, &mut out);
+        Self::from_checked_text(String::from_utf8(out).unwrap_or_default())
     }
 }
 

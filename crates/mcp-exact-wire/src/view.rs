@@ -11,12 +11,10 @@ use crate::order::duplicate;
 use crate::reader::{Kind, Reader};
 use crate::scan::plain_end;
 use crate::simd;
+use crate::skip;
 use crate::traits::{Decode, Encode, decode_from};
 use crate::unescape::unescape_lossy;
 use crate::writer::Writer;
-use crate::{
-    Direction, Json, JsonObject, Message, MessageError, RequestId, decode, encode_into, skip,
-};
 
 /// One JSON value as borrowed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,28 +52,12 @@ impl<'a> JsonRef<'a> {
         }
     }
 
-    /// Returns an owned copy.
-    pub fn to_json(self) -> Json {
-        Json::from_checked(self.0)
-    }
-
     /// Decodes the value as a generated type, exactly.
     ///
     /// # Errors
     /// [`DecodeError`] if the value does not match the type; the pointer of the error is relative to this value.
     pub fn decode_as<T: Decode>(self) -> Result<T, DecodeError> {
         decode_from(Reader::of_checked(self.0))
-    }
-
-    /// Decodes the value as a message, as [`decode_message`](crate::decode_message) does.
-    ///
-    /// # Errors
-    /// The errors of [`decode_message`](crate::decode_message).
-    pub fn decode_message<'m, D: Direction>(
-        self,
-        answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-    ) -> Result<Message<D>, MessageError> {
-        decode::message(Reader::of_checked(self.0), self.0, answers)
     }
 }
 
@@ -107,11 +89,6 @@ impl<'a> ObjectRef<'a> {
     /// Returns the JSON text.
     pub fn text(self) -> &'a str {
         self.0
-    }
-
-    /// Returns an owned copy.
-    pub fn to_object(self) -> JsonObject {
-        JsonObject::from_checked(self.0)
     }
 
     /// Iterates over all members in order. A lone surrogate in a name is replaced by U+FFFD.
@@ -207,8 +184,8 @@ impl<'a> ObjectRef<'a> {
         None
     }
 
-    /// Returns the object with members set like [`JsonObject::insert`], for encoding. A member that is set to `None` is
-    /// unchanged; [`JsonObject::remove`] removes one. The names must be distinct.
+    /// Returns the object with members set like [`JsonObject::insert`](crate::JsonObject::insert), for encoding. A member that is set to `None` is
+    /// unchanged; [`JsonObject::remove`](crate::JsonObject::remove) removes one. The names must be distinct.
     pub fn with<const N: usize>(
         self,
         set: [(&'a str, Option<JsonRef<'a>>); N],
@@ -397,15 +374,6 @@ fn encode_with(object: ObjectRef<'_>, set: &[SetMember<'_>], is_new: bool, w: &m
         w.put(value.0);
     }
     w.put("}");
-}
-
-impl<const N: usize> From<ObjectWith<'_, N>> for JsonObject {
-    /// The object that is written.
-    fn from(object: ObjectWith<'_, N>) -> Self {
-        let mut out = Vec::with_capacity(object.size());
-        encode_into(&object, &mut out);
-        Self::from_checked_text(String::from_utf8(out).unwrap_or_default())
-    }
 }
 
 /// Iterator over the members of a valid object.

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::{Encode, RequestId, text};
+use crate::text;
 
 /// Size of the buffer that is passed on to an [`io::Write`], in bytes.
 const PIECE_LENGTH: usize = 16 * 1024;
@@ -94,13 +94,9 @@ impl<'a> Writer<'a> {
         self.flush_above(PIECE_LENGTH);
     }
 
-    /// Opens a message: writes `jsonrpc` and the id, after which the next object continues with its members.
-    pub(crate) fn envelope(&mut self, id: Option<&RequestId>) {
-        self.put("{\"jsonrpc\":\"2.0\"");
-        if let Some(id) = id {
-            self.put(",\"id\":");
-            id.encode(self);
-        }
+    /// Opens a message whose envelope is already written: the next object continues with its members.
+    #[inline]
+    pub(crate) fn continue_message(&mut self) {
         self.watched = true;
         self.opened = true;
         self.is_in_message = true;
@@ -111,7 +107,7 @@ impl<'a> Writer<'a> {
         self.is_in_message = true;
     }
 
-    /// Ends a message that [`envelope`](Self::envelope) or [`begin_message`](Self::begin_message) has opened.
+    /// Ends a message that [`continue_message`](Self::continue_message) or [`begin_message`](Self::begin_message) has opened.
     pub(crate) fn end_message(&mut self) {
         self.is_in_message = false;
     }
