@@ -1,6 +1,9 @@
 //! Servers over Streamable HTTP (2025-03-26 to 2026-07-28) and over HTTP+SSE (2024-11-05).
 //!
 //! [`HttpService`] is the service, and [`HttpListener`] serves it on a separate port.
+//!
+//! The files import each other, because a request, its stream and a resumed session each go through most of them with the same state,
+//! `Inner` of `service.rs`; a trait or a copy of that state between them would hide this and cut nothing.
 
 mod attachment;
 mod body;
