@@ -427,17 +427,15 @@ mod tests {
         assert!(uri.ends_with("/callback"), "{uri}");
         let port = Url::parse(&uri).expect("a URL").port().expect("a port");
         let url = Url::parse("https://as.example/?state=s").expect("a URL");
-        let answered = async {
-            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
-            let request = b"GET /callback?code=x&state=s HTTP/1.1\r\n\r\n";
-            stream.write_all(request).await.expect("sent");
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.expect("answered");
-            answer
-        };
-        let (query, answer) = tokio::join!(redirect.authorize(url.clone()), answered);
-        assert_eq!(query.expect("a query").expose(), "code=x&state=s");
+        let waiting = tokio::spawn(redirect.authorize(url.clone()));
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
+        let request = b"GET /callback?code=x&state=s HTTP/1.1\r\n\r\n";
+        stream.write_all(request).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
         assert!(answer.ends_with("\r\n\r\nDone: go back."), "{answer}");
+        let query = waiting.await.expect("a task").expect("a query");
+        assert_eq!(query.expose(), "code=x&state=s");
         assert_eq!(urls.try_recv(), Ok(url));
     }
 
