@@ -2,8 +2,9 @@
 
 mod operations;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_transport::http::server::HttpServerOptions;
 use mcp_exact_transport::telemetry;
@@ -12,7 +13,6 @@ use opentelemetry::trace::{SpanId, SpanKind, TracerProvider as _};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
-use tokio::sync::{Mutex, MutexGuard};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use mcp_exact_tests_transport::echo;
@@ -47,7 +47,7 @@ fn collect_sums(
 /// The OpenTelemetry instruments of a service report its requests, errors and bytes.
 #[tokio::test]
 async fn instruments_report_the_service() {
-    let _guard = export_spans().await;
+    export_spans();
     let exporter = InMemoryMetricExporter::default();
     let reader = PeriodicReader::builder(exporter.clone()).build();
     let provider = SdkMeterProvider::builder().with_reader(reader).build();
@@ -93,7 +93,7 @@ static SPANS: LazyLock<(InMemorySpanExporter, Mutex<()>)> = LazyLock::new(|| {
 });
 
 /// Logged lines of the standard error of child processes.
-static STDERR_LINES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+static STDERR_LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Layer that collects the logged lines of child processes in [`STDERR_LINES`].
 struct StderrLines;
@@ -124,7 +124,7 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for StderrLines {
 #[cfg(unix)]
 #[tokio::test]
 async fn stderr_of_servers_is_logged() {
-    let _guard = export_spans().await;
+    export_spans();
     let command = mcp_exact_transport::ServerCommand::new(env!("CARGO_BIN_EXE_echo_server"));
     let settings = echo::client_settings("2025-11-25");
     let handler = Arc::new(echo::answer);
@@ -137,12 +137,21 @@ async fn stderr_of_servers_is_logged() {
     assert_eq!(*lines, ["this goes to standard error"]);
 }
 
-/// Returns the exporter of spans; other tests wait until the guard is dropped.
-async fn export_spans() -> (&'static InMemorySpanExporter, MutexGuard<'static, ()>) {
+thread_local! {
+    /// Turn of the test of this thread, which lasts until the thread ends: what the test leaves ends before, with its runtime.
+    static TURN: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
+}
+
+/// Returns the exporter of spans; tests of other threads wait until this thread has ended.
+fn export_spans() -> &'static InMemorySpanExporter {
     let (exporter, turn) = &*SPANS;
-    let guard = turn.lock().await;
+    TURN.with_borrow_mut(|mine| {
+        // A test that has failed does not fail the others.
+        let lock = || turn.lock().unwrap_or_else(PoisonError::into_inner);
+        mine.get_or_insert_with(lock);
+    });
     exporter.reset();
-    (exporter, guard)
+    exporter
 }
 
 /// Returns an attribute of a span as text.
@@ -169,7 +178,7 @@ fn find<'a>(spans: &'a [SpanData], name: &str, kind: SpanKind) -> &'a SpanData {
 async fn message_continues_its_trace_over_http() {
     /// `traceparent` of the client.
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
-    let (exporter, _guard) = export_spans().await;
+    let exporter = export_spans();
     let server = TestServer::start(HttpServerOptions::default()).await;
     let (headers, body) = stateless_call(1, "echo", "");
     let members = format!(r#""traceparent":"{PARENT}","tracestate":"vendor=1","progressToken""#);
@@ -203,14 +212,13 @@ async fn message_continues_its_trace_over_http() {
 /// A session has a span, which is linked to the spans of its HTTP requests.
 #[tokio::test]
 async fn each_session_has_a_span() {
-    let (exporter, _guard) = export_spans().await;
+    let exporter = export_spans();
     let server = TestServer::start(HttpServerOptions::default()).await;
     let id = server.begin().await;
     let ended = server.send("DELETE", &[("Mcp-Session-Id", &id)], "").await;
     assert_eq!(ended.status, 204);
     drop(server);
     let spans = exporter.get_finished_spans().expect("exported");
-    // Sessions of other tests may end late, with their runtimes.
     let deleted = find(&spans, "DELETE", SpanKind::Server);
     let session = spans
         .iter()

@@ -210,7 +210,7 @@ fn describe(spans: &[SpanData]) -> String {
 
 /// Runs a case, and checks its spans.
 async fn check(carrier: Carrier, revision: &str, expected: Expect) {
-    let (exporter, _guard) = export_spans().await;
+    let exporter = export_spans();
     run(carrier, revision).await;
     let spans = exporter.get_finished_spans().expect("exported");
     let text = describe(&spans);
@@ -444,7 +444,7 @@ fn describe_points(provider: &SdkMeterProvider, exporter: &InMemoryMetricExporte
 /// The durations of operations and sessions have few attributes: no ids, URIs or invented names.
 #[tokio::test]
 async fn durations_are_recorded() {
-    let _guard = export_spans().await;
+    export_spans();
     let (provider, exporter) = record_durations();
     run(Carrier::Http, "2025-11-25").await;
     expect![[r#"
@@ -478,7 +478,7 @@ async fn durations_are_recorded() {
 /// Methods and names that clients invent have no part in names of spans and in attributes of metrics.
 #[tokio::test]
 async fn invented_names_are_left_out() {
-    let (spans, _guard) = export_spans().await;
+    let spans = export_spans();
     let (provider, exporter) = record_durations();
     let server = mcp_exact_tests_transport::http::TestServer::start(HttpServerOptions::default());
     let server = server.await;
@@ -512,7 +512,7 @@ async fn invented_names_are_left_out() {
 #[tokio::test]
 async fn caller_states_a_trace() {
     for revision in REVISIONS {
-        let (exporter, _guard) = export_spans().await;
+        let exporter = export_spans();
         let (near, far) = memory_pair(1 << 16, 4 << 20);
         let options = ConnectionOptions::default();
         let serving = serve(settings(), Arc::new(handle), far, options, pending());
