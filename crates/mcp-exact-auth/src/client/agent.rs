@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(answer, "");
     }
 
-    /// The options of the browser: who opens the URL, the host of the redirect URI, and the page at the end.
+    /// Each option of `Browser` has an effect: the function that opens the URL, `localhost` in the redirect URI, and the text of the last page.
     #[tokio::test]
     async fn browser_options_are_used() {
         let (opened, urls) = std::sync::mpsc::channel();

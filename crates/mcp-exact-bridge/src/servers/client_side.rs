@@ -13,7 +13,7 @@ use crate::servers::tasks;
 use crate::servers::upstream_settings::UpstreamSettings;
 use crate::servers::users::Caller;
 
-/// Timeout of the probe of a server, however short lists wait.
+/// Minimum timeout of `server/discover` at a server that may know only `initialize`, however short lists wait.
 const MIN_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Name and capabilities of a client, as the upstream server sees them, and its user where each has credentials of their own.

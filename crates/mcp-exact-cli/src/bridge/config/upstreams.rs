@@ -26,13 +26,13 @@ pub enum ServerAuth {
     User,
 }
 
-/// Form of the schemas of tools.
+/// Form in which clients of the gateway get the schemas of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schemas {
-    /// As the server has them.
+    /// As the server sends them.
     Unchanged,
-    /// Without the shapes that widely used hosts refuse, where there is an equivalent.
+    /// Rewritten into equivalents that widely used hosts accept, where one exists.
     Portable,
 }
 
