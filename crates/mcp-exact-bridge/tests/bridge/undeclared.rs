@@ -1,6 +1,7 @@
 //! Capabilities between clients and servers with sessions: extensions that both declare, and input requests of servers which
 //! their client has not declared.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcp_exact::transport::ClientHandle;
@@ -198,13 +199,23 @@ async fn other_results_are_relayed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ambiguous_requests_fail_no_call() {
     let of_server = with_sessions().last().expect("a revision");
-    let bridge = scripted_bridge(of_server).await;
+    let received = Arc::new(AtomicBool::new(false));
+    let noted = Arc::clone(&received);
+    let server = Scripted::new(of_server, move |message: &JsonObject| {
+        if called_tool(message).as_deref() == Some("hangs") {
+            noted.store(true, Ordering::Release);
+        }
+        script(message)
+    });
+    let bridge = Bridge::new(server, Options::default()).await;
+    let bridge = bridge.expect("a bridge");
     let listening = listen(&bridge).await;
     let client = plain_client(&listening.url, "own").await;
     let params = object(r#"{"name":"hangs","arguments":{}}"#);
     let hanging = client.request("tools/call", Some(params), CallOptions::default(), None);
     let hanging = hanging.expect("a request");
-    crate::matrix::wait_until(|| bridge.usage().requests == 1, "a call in progress").await;
+    let in_progress = || received.load(Ordering::Acquire);
+    crate::matrix::wait_until(in_progress, "a call in progress").await;
     let result = call(&client, "needs").await.expect("a result");
     assert!(result.text().contains("no model"), "{result}");
     drop(hanging);
