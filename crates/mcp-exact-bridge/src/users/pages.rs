@@ -20,17 +20,14 @@ use mcp_exact_auth::client::{OAuthError, PendingGrant};
 use mcp_exact_transport::http::server::{PageFuture, Pages};
 use serde::{Deserialize, Serialize};
 
+use super::gateway::{CONNECTED, Gateway, SIGNED_IN};
 use super::render::{escape, page, redirect, sentence};
 use super::revocations::Consent;
 use super::server::UserServer;
 use super::tokens::UserToken;
+use super::values::{is_same, random_text, unix_time};
 use super::visits::{VISIT_SECONDS, Visit};
-use super::{Gateway, is_same, random_text, unix_time};
 
-/// Last segment of the redirect URI of the sign-in.
-pub(super) const SIGNED_IN: &str = "signed-in";
-/// Begin of the last segments of the redirect URIs at the authorization servers of servers; the issuer follows in base64url.
-pub(super) const CONNECTED: &str = "connected/";
 /// Maximum length of an issuer in base64url.
 const MAX_ISSUER: usize = 2_048;
 /// Prefix of the names of cookies. Browsers accept the name from this host alone, for all paths, and with `Secure`.

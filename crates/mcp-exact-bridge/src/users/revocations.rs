@@ -11,17 +11,16 @@ use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::TokenStore;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, OnceCell, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use super::server::UserServer;
-use super::{Gateway, random_text, unix_time};
+use super::values::{random_text, unix_time};
 
 /// Key of the record.
 pub(super) const RECORD: &str = "revocations";
 /// Maximum number of principals in the record. A process that has missed more takes all principals as revoked.
 const MAX_LATEST: usize = 1_000;
 /// Interval at which a process reads the record.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit for writing an old record again.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Age in seconds at which a process writes the record again as it is: some stores remove what was not written for half a year, and
@@ -81,7 +80,7 @@ impl Revoked {
 
     /// Returns the principals that were revoked after the revocations in `seen`; `None` if they are not known any more, or the store
     /// has lost the record meanwhile.
-    fn since(&self, seen: &Seen) -> Option<impl Iterator<Item = &str>> {
+    pub(super) fn since(&self, seen: &Seen) -> Option<impl Iterator<Item = &str>> {
         // Where nothing was seen, all are new. A process of an earlier version writes the record without an epoch.
         let is_another = self.epoch != seen.epoch && !self.epoch.is_empty();
         if is_another && seen.count > 0 {
@@ -157,6 +156,36 @@ impl Revocations {
         }
     }
 
+    /// Begins to know revocations, unless that has begun, and calls `repeat`, which has them looked for again and again. What was
+    /// revoked before concerns nothing that this process has.
+    pub(super) async fn watch(&self, repeat: impl FnOnce()) -> Result<(), String> {
+        let begin = || async {
+            let known = read(&*self.store).await?;
+            self.known.send_replace(known);
+            repeat();
+            Ok(())
+        };
+        self.is_watched.get_or_try_init(begin).await.copied()
+    }
+
+    /// Reads the record, and calls `forget` with it and what was known before if there are other revocations now.
+    pub(super) async fn look(&self, forget: impl FnOnce(&Revoked, &Seen)) -> Result<(), String> {
+        let looking = self.looking.lock().await;
+        let before = read_text(&*self.store).await?;
+        let now = parse(before.as_ref())?;
+        let seen = self.seen();
+        if now.seen() != seen {
+            // First, so that a token that is obtained at the same time is either refused or among those that are forgotten.
+            self.known.send_replace(now.clone());
+            forget(&now, &seen);
+        }
+        drop(looking);
+        if before.is_some() && now.written.saturating_add(MAX_AGE) < unix_time() {
+            self.write_again(before.as_ref(), now).await;
+        }
+        Ok(())
+    }
+
     /// Writes an old record again, so that no store ends it; once an hour if that fails.
     async fn write_again(&self, before: Option<&Secret>, record: Revoked) {
         let now = unix_time();
@@ -214,62 +243,6 @@ impl Revocations {
             if known.wait_for(is_revoked).await.is_err() {
                 // The gateway has ended.
                 pending::<()>().await;
-            }
-        }
-    }
-}
-
-impl Gateway {
-    /// Begins to look for revocations, unless that has begun; what was revoked before concerns nothing that this process has.
-    pub(super) async fn watch_revocations(self: &Arc<Self>) -> Result<(), String> {
-        let begin = || async {
-            let known = read(&*self.revocations.store).await?;
-            self.revocations.known.send_replace(known);
-            let gateway = Arc::downgrade(self);
-            tokio::spawn(async move {
-                loop {
-                    sleep(INTERVAL).await;
-                    let Some(gateway) = gateway.upgrade() else {
-                        return;
-                    };
-                    if let Err(error) = gateway.look_for_revocations().await {
-                        tracing::warn!(error, "revocations cannot be read at present");
-                    }
-                }
-            });
-            Ok(())
-        };
-        let watching = self.revocations.is_watched.get_or_try_init(begin);
-        watching.await.copied()
-    }
-
-    /// Reads the revocations, and ends what this process has of the principals.
-    pub(super) async fn look_for_revocations(&self) -> Result<(), String> {
-        let looking = self.revocations.looking.lock().await;
-        let before = read_text(&*self.revocations.store).await?;
-        let now = parse(before.as_ref())?;
-        self.forget_revoked(&now);
-        drop(looking);
-        if before.is_some() && now.written.saturating_add(MAX_AGE) < unix_time() {
-            self.revocations.write_again(before.as_ref(), now).await;
-        }
-        Ok(())
-    }
-
-    /// Forgets what this process has of the principals that were revoked since it has looked before.
-    fn forget_revoked(&self, now: &Revoked) {
-        let seen = self.revocations.seen();
-        if now.seen() == seen {
-            return;
-        }
-        // First, so that a token that is obtained at the same time is either refused or among those that are forgotten.
-        self.revocations.known.send_replace(now.clone());
-        let servers: Vec<Arc<UserServer>> = self.servers.read().values().cloned().collect();
-        let exchanged = servers.iter().map(|server| &server.exchanged);
-        for tokens in exchanged.chain([&self.callers]) {
-            match now.since(&seen) {
-                Some(principals) => principals.for_each(|one| tokens.remove_principal(one)),
-                None => tokens.clear(),
             }
         }
     }

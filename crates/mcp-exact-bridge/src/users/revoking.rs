@@ -8,10 +8,11 @@ use mcp_exact_auth::client::TokenStore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::Users;
+use super::gateway::Gateway;
 use super::revocations::announce;
 use super::server::UserServer;
 use super::tokens::{SAVE_PAUSES, UserToken, UserTokens};
-use super::{Gateway, Users};
 
 /// Time limit for telling one authorization server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);

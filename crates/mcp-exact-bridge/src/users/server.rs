@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use mcp_exact_auth::Secret;
-use mcp_exact_auth::client::{CodeGrant, GrantedTokens, OAuthError, TokenExchange};
+use mcp_exact_auth::client::{CodeGrant, GrantedTokens, OAuth, OAuthError, TokenExchange};
 use mcp_exact_auth::server::{Access, PresentedToken, TokenError};
 use mcp_exact_session::{CachedNegotiation, ClientSettings, IncomingRequest, Principal};
 use mcp_exact_transport::http::client::HttpEndpoint;
@@ -19,9 +19,9 @@ use tokio::time::{Instant, timeout};
 
 use super::callers::{CallerTokens, HeldToken};
 use super::client::UserClient;
+use super::gateway::Gateway;
 use super::revocations::Seen;
 use super::visits::Asked;
-use super::{Gateway, UserClients};
 use crate::servers::upstream::{Connected, Upstream};
 use crate::servers::upstream_settings::UpstreamSettings;
 use crate::servers::users::{Caller, NotAdmitted, PageVisit, UserAccess, UserFuture, is_list};
@@ -48,6 +48,17 @@ pub enum UserGrant {
     TokenExchange,
     /// By an authorization code grant, for which the user visits a page of the gateway.
     AuthorizationCode,
+}
+
+/// Clients of the gateway for one server whose users have credentials of their own.
+#[must_use]
+pub struct UserClients {
+    /// How tokens are obtained.
+    pub grant: UserGrant,
+    /// Client at the authorization server of the server, for users who have to agree; its store, user agent and account are not used.
+    pub oauth: OAuth,
+    /// Client at the issuer of the callers, [`OAuth::registered`] with [`OAuth::issuer`], for token exchanges.
+    pub exchange: OAuth,
 }
 
 /// Server that each user reaches with credentials of their own; [`Users::server`](super::Users::server) creates it. It is shared:
@@ -106,7 +117,7 @@ impl From<String> for NoToken {
 impl UserServer {
     pub(super) fn new(
         gateway: &Arc<Gateway>,
-        name: &str,
+        name: String,
         endpoint: HttpEndpoint,
         mut clients: UserClients,
     ) -> Arc<Self> {
@@ -115,7 +126,7 @@ impl UserServer {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             gateway: Arc::clone(gateway),
-            name: name.to_owned(),
+            name,
             url,
             endpoint,
             clients,

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, Serializer};
 use tokio::time::sleep;
 
-use super::unix_time;
+use super::values::unix_time;
 
 /// Tokens of one principal at one server.
 #[derive(Clone, Serialize, Deserialize)]

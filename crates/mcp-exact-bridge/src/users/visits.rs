@@ -8,8 +8,9 @@ use mcp_exact_auth::server::User;
 use mcp_exact_session::Principal;
 use serde::{Deserialize, Serialize};
 
+use super::gateway::Gateway;
 use super::revocations::{Consent, Seen};
-use super::{Gateway, random_text, unix_time};
+use super::values::{random_text, unix_time};
 
 /// Time within which a page has to be used, in seconds.
 pub(super) const VISIT_SECONDS: u64 = 600;

@@ -5,7 +5,7 @@ use mcp_exact_auth::client::{CodeGrant, GrantedTokens, TokenStore as _};
 
 use super::{NoToken, RENEWAL_MARGIN, UserServer};
 use crate::users::tokens::UserToken;
-use crate::users::unix_time;
+use crate::users::values::unix_time;
 
 impl UserServer {
     /// Returns the token of a user who has agreed, after a refresh if it expires soon or was refused.
