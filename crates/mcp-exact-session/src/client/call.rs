@@ -8,10 +8,10 @@ use std::sync::Arc;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Request};
 
+use super::ClientEndpoint;
 use super::events::{ClientEvent, ServerRequestKey};
-use super::outbound::{OutboundRequest, Phase};
+use super::outbound::{OutboundRequest, Phase, Purpose};
 use super::session::{NegotiatedSession, State};
-use super::{ClientEndpoint, Purpose};
 use crate::Time;
 use crate::builtin_notifications::{CancelledParams, PROGRESS, progress_params};
 use crate::call_method::Method;

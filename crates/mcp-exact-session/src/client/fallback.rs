@@ -7,9 +7,10 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::RequestId;
 
-use super::negotiate::{DiscoverResult, is_discover_code, supported_revisions};
+use super::ClientEndpoint;
+use super::discovery::{DiscoverResult, is_discover_code, supported_revisions};
+use super::outbound::Purpose;
 use super::session::{NegotiationProgress, State};
-use super::{ClientEndpoint, Purpose};
 use crate::core::{Arrival, Endpoint};
 use crate::error::{EarlierFailure, NegotiationError, PeerError, Violation, code};
 use crate::message::parse_wire_id;

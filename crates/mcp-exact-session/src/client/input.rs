@@ -10,8 +10,8 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
 use super::ClientEndpoint;
 use super::events::{ClientEvent, ServerRequest, ServerRequestKey};
-use super::outbound::{AwaitedInput, AwaitedRequest, OutboundRequest, Phase};
-use super::{Purpose, session::NegotiatedSession};
+use super::outbound::{AwaitedInput, AwaitedRequest, OutboundRequest, Phase, Purpose};
+use super::session::NegotiatedSession;
 use crate::core::PendingRequest;
 use crate::error::{PeerError, SendError};
 use crate::limits::Limit;

@@ -3,6 +3,7 @@
 //! Each endpoint communicates with one server: a process on stdio, or an HTTP endpoint. The endpoint does no IO.
 
 mod call;
+mod discovery;
 mod events;
 mod fallback;
 mod input;
@@ -41,35 +42,12 @@ use crate::stream::{
     Binding, DetachOutcome, RequestKey, StreamEnd, StreamId, StreamKind, Transmit,
 };
 use crate::usage::Usage;
+use discovery::refuses_discovery;
 use orphans::Orphans;
-use outbound::OutboundRequest;
-use renegotiate::refuses_discovery;
+use outbound::{OutboundRequest, Purpose};
 use session::{NegotiatedSession, State};
 use tasks::Tasks;
 use tools::Tools;
-
-/// Purpose of a request that the client sends.
-#[derive(Debug)]
-pub(crate) enum Purpose {
-    /// `server/discover` in this revision, sent to detect the lifecycle of the server.
-    Probe(&'static RevisionSpec),
-    /// `initialize`, which starts a session.
-    Initialize,
-    /// `server/discover` in this revision, to detect whether the server still uses the lifecycle without handshake.
-    LifecycleCheck(&'static RevisionSpec),
-    /// A request of the application.
-    Application(Box<OutboundRequest>),
-}
-
-impl Purpose {
-    /// Returns the request of the application; `None` for requests of the endpoint.
-    fn outbound(&self) -> Option<&OutboundRequest> {
-        match self {
-            Self::Application(outbound) => Some(outbound),
-            Self::Probe(_) | Self::Initialize | Self::LifecycleCheck(_) => None,
-        }
-    }
-}
 
 /// Client as a [`Role`] of the core.
 #[derive(Debug)]

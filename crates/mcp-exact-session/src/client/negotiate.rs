@@ -9,18 +9,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
-use mcp_exact_wire::{Json, JsonObject, JsonRef, Revision};
+use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
+use super::ClientEndpoint;
+use super::discovery::{DiscoverResult, supported_revisions};
 use super::events::{CachedNegotiation, ClientEvent, TransportFailure};
+use super::outbound::Purpose;
 use super::session::{NegotiatedSession, NegotiationProgress, SenderMeta, State, string_member};
-use super::{ClientEndpoint, Purpose};
 use crate::Time;
 use crate::builtin_notifications::INITIALIZED;
 use crate::core::{Endpoint, Frame, NewRequest};
 use crate::error::{NegotiationError, PeerError, code};
 use crate::limits::RequestTimeout;
 use crate::message::{self, Call};
-use crate::meta;
 use crate::outcome::{Outcome, RawResult};
 use crate::rules::capability::defined_capabilities;
 use crate::session_info::SessionInfo;
@@ -506,54 +507,5 @@ impl ClientEndpoint {
         self.state = State::start();
         self.close_with(&Outcome::Closed);
         self.core.streams.close_all();
-    }
-}
-
-/// Returns true for error codes that only servers of the lifecycle without handshake send.
-pub(super) fn is_discover_code(code: i64) -> bool {
-    matches!(
-        code,
-        code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION
-    )
-}
-
-/// Returns the supported revisions that an error lists.
-pub(super) fn supported_revisions(error: &PeerError) -> Option<Vec<String>> {
-    let data = error.data()?.view().object()?;
-    data.find("supported")?.decode_as().ok()
-}
-
-/// Decoded result of `server/discover`.
-#[derive(Debug)]
-pub(super) struct DiscoverResult {
-    /// Revisions that the server supports.
-    pub(super) supported_revisions: Vec<String>,
-    /// Capabilities, identity and instructions of the server.
-    server_info: SessionInfo,
-}
-
-impl DiscoverResult {
-    /// Decodes a result; `None` if it does not match the schema.
-    pub(super) fn from_result(result: &RawResult) -> Option<Self> {
-        let [supported, capabilities, meta, instructions] = result.object().view().find_each([
-            "supportedVersions",
-            "capabilities",
-            "_meta",
-            "instructions",
-        ]);
-        let info = meta
-            .and_then(JsonRef::object)
-            .and_then(|meta| meta.find(meta::SERVER_INFO))
-            .and_then(JsonRef::object);
-        let instructions = instructions.and_then(JsonRef::as_str);
-        Some(Self {
-            supported_revisions: supported?.decode_as().ok()?,
-            server_info: SessionInfo {
-                revision: Revision::new(""),
-                capabilities: capabilities?.object()?.to_object(),
-                implementation: info.map(|info| info.to_object()),
-                instructions: instructions.map(std::borrow::Cow::into_owned),
-            },
-        })
     }
 }

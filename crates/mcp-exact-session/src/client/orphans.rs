@@ -7,11 +7,10 @@
 
 use std::sync::Arc;
 
+use super::ClientEndpoint;
 use super::events::ClientEvent;
-use super::outbound::Phase;
-use super::session::{NegotiatedSession, State};
-use super::status::SessionEnd;
-use super::{ClientEndpoint, Purpose};
+use super::outbound::{Phase, Purpose};
+use super::session::{NegotiatedSession, SessionEnd, State};
 use crate::core::OrderedMap;
 use crate::core::PendingRequest;
 use crate::error::PeerError;

@@ -6,8 +6,7 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject};
 
-use super::tools::LIST_METHOD;
-use super::{Purpose, ServerRequestKey, UnprocessedRequest};
+use super::events::{ServerRequestKey, UnprocessedRequest};
 use crate::Time;
 use crate::call_method::Method;
 use crate::call_options::CallOptions;
@@ -15,6 +14,32 @@ use crate::core::PendingRequest;
 use crate::error::PeerError;
 use crate::list_cursors::ListCursors;
 use crate::message::READ_PARAMS;
+
+/// Method that lists tools.
+pub(super) const LIST_METHOD: &str = "tools/list";
+
+/// Purpose of a request that the client sends.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// `server/discover` in this revision, sent to detect the lifecycle of the server.
+    Probe(&'static RevisionSpec),
+    /// `initialize`, which starts a session.
+    Initialize,
+    /// `server/discover` in this revision, to detect whether the server still uses the lifecycle without handshake.
+    LifecycleCheck(&'static RevisionSpec),
+    /// A request of the application.
+    Application(Box<OutboundRequest>),
+}
+
+impl Purpose {
+    /// Returns the request of the application; `None` for requests of the endpoint.
+    pub(super) fn outbound(&self) -> Option<&OutboundRequest> {
+        match self {
+            Self::Application(outbound) => Some(outbound),
+            Self::Probe(_) | Self::Initialize | Self::LifecycleCheck(_) => None,
+        }
+    }
+}
 
 /// Request of the application, with its parameters, options and state.
 #[derive(Debug)]

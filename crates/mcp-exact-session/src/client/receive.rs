@@ -10,9 +10,9 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{JsonObject, JsonRef, RequestId, Revision, Tidiness};
 
 use super::events::{ClientEvent, ServerNotification, ServerRequest, ServerRequestKey};
-use super::outbound::{OutboundRequest, Phase};
+use super::outbound::{OutboundRequest, Phase, Purpose};
 use super::session::{NegotiatedSession, State};
-use super::{ClientEndpoint, ClientRole, Purpose};
+use super::{ClientEndpoint, ClientRole};
 use crate::builtin_notifications::{
     CancelledParams, ProgressParams, decode_log_message, is_progress_token,
 };

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::JsonObject;
 
+use super::ClientEndpoint;
+use super::discovery::supported_revisions;
 use super::events::{ClientEvent, ServerRequestKey};
-use super::negotiate::{is_discover_code, supported_revisions};
-use super::outbound::{OutboundRequest, Phase, RefusedRevision};
+use super::outbound::{OutboundRequest, Phase, Purpose, RefusedRevision};
 use super::session::{NegotiatedSession, NegotiationProgress, SenderMeta, State};
-use super::{ClientEndpoint, Purpose};
 use crate::core::{Endpoint, PendingRequest};
 use crate::error::{PeerError, code};
 use crate::outcome::Outcome;
@@ -314,28 +314,5 @@ impl ClientEndpoint {
         } else {
             self.complete_request(key, Outcome::Error(refused.error));
         }
-    }
-}
-
-/// Returns true if the outcome of a lifecycle check shows a server with a handshake, which does not define the method
-/// `server/discover`.
-///
-/// A timeout is no evidence, because the server has answered another request before.
-pub(super) fn refuses_discovery(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Error(error) => !error.is_local() && !error.code().is_some_and(is_discover_code),
-        _ => false,
-    }
-}
-
-/// Returns true if an HTTP error response indicates a server with the handshake `initialize`: its status is 400, 404 or
-/// 405, and it contains no JSON-RPC error that a server without handshake sends with this status (2026-07-28,
-/// `basic/transports/streamable-http`, "Backward Compatibility").
-pub(super) fn indicates_initialize_lifecycle(status: u16, error: Option<&PeerError>) -> bool {
-    match (status, error.and_then(PeerError::code)) {
-        (404, Some(code::METHOD_NOT_FOUND)) | (400, Some(code::INVALID_PARAMS)) => false,
-        (400 | 404 | 405, Some(code)) => !is_discover_code(code),
-        (400 | 404 | 405, None) => true,
-        _ => false,
     }
 }

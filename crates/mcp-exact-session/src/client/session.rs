@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef, ObjectWith};
 
-use super::negotiate::DiscoverResult;
+use super::discovery::DiscoverResult;
 use crate::Time;
 use crate::capabilities::{DeclaredCapabilities, DeclaredNames};
 use crate::config::ClientSettings;
@@ -203,6 +203,19 @@ impl SenderMeta {
             ),
         ])
     }
+}
+
+/// How a session has ended, as far as the status of a POST shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionEnd {
+    /// The server has ended the session, and has not processed the message: "after which it MUST respond to requests containing
+    /// that session ID with HTTP 404 Not Found" (`basic/transports`, "Session Management").
+    Certain,
+    /// The server has refused the message, which it has not processed (RFC 9110, sections 15.5.1 and 15.5.2), probably because it
+    /// does not know the session.
+    Refused,
+    /// The session is in conflict with the state of the server; the message may have been processed.
+    Unclear,
 }
 
 /// Returns the unescaped string value of a member of an object.

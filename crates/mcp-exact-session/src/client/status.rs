@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use mcp_exact_revisions::RevisionSpec;
 
+use super::ClientEndpoint;
+use super::discovery::{indicates_initialize_lifecycle, is_discover_code, supported_revisions};
 use super::events::ClientEvent;
-use super::negotiate::{is_discover_code, supported_revisions};
-use super::renegotiate::indicates_initialize_lifecycle;
-use super::{ClientEndpoint, Purpose};
+use super::outbound::Purpose;
+use super::session::SessionEnd;
 use crate::core::{Endpoint, PendingRequest};
 use crate::error::{NegotiationError, PeerError, PeerFailure, Violation, code};
 use crate::limits::Limit;
@@ -249,19 +250,6 @@ impl ClientEndpoint {
         self.core.push_event(ClientEvent::UseHttpSse);
         self.fail_negotiation(NegotiationError::Refused(error));
     }
-}
-
-/// How a session has ended, as far as the status of a POST shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SessionEnd {
-    /// The server has ended the session, and has not processed the message: "after which it MUST respond to requests containing
-    /// that session ID with HTTP 404 Not Found" (`basic/transports`, "Session Management").
-    Certain,
-    /// The server has refused the message, which it has not processed (RFC 9110, sections 15.5.1 and 15.5.2), probably because it
-    /// does not know the session.
-    Refused,
-    /// The session is in conflict with the state of the server; the message may have been processed.
-    Unclear,
 }
 
 /// Returns how a session has ended if the status of a POST means that the server does not know the session any more.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
-use super::outbound::{OutboundRequest, Phase, Relisting};
+use super::ClientEndpoint;
+use super::outbound::{LIST_METHOD, OutboundRequest, Phase, Purpose, Relisting};
 use super::session::{NegotiatedSession, string_member};
-use super::{ClientEndpoint, Purpose};
 use crate::core::{Frame, NewRequest};
 use crate::error::{PeerError, SendError, Violation};
 use crate::header_mirroring::mirrored_params_within;
@@ -23,9 +23,6 @@ use crate::message;
 use crate::outcome::{Outcome, RawResult};
 use crate::rules::client_request;
 use crate::stream::{Binding, RequestKey};
-
-/// Method that lists tools.
-pub(super) const LIST_METHOD: &str = "tools/list";
 
 /// Tools of the server whose parameters are mirrored into HTTP headers.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef};
 use super::discover::state_context;
 use super::incoming::{ClientContext, IncomingRequest, ServerEvent};
 use super::request::asks_for_task;
-use super::{Purpose, ServerEndpoint};
+use super::{AwaitedInput, Purpose, ServerEndpoint};
 use crate::config::InputMode;
 use crate::core::{Endpoint, Frame, NewRequest};
 use crate::error::{PeerError, SendError, Violation};
@@ -23,19 +23,6 @@ use crate::rules::results::{INPUT_REQUIRED, RESULT_TYPE};
 use crate::seal::Payload;
 use crate::stream::RequestKey;
 use crate::tolerance;
-
-/// Input requests that were sent to the client.
-#[derive(Debug)]
-pub(super) struct AwaitedInput {
-    /// Number of input requests without an outcome.
-    awaited_count: usize,
-    /// Names and outcomes of the input requests; `None` until the request has ended.
-    responses: Vec<(String, Option<Outcome>)>,
-    /// Size in bytes of the collected responses, which counts as part of the request until all responses are received.
-    bytes: usize,
-    /// State that the application has supplied with the input requests.
-    application_state: Option<String>,
-}
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Sends input requests to the client, in the form of the revision.

@@ -45,7 +45,6 @@ use crate::usage::Usage;
 use handshake::State;
 pub(crate) use incoming::ClientContext;
 use incoming::ReceivedCall;
-use input::AwaitedInput;
 use request_meta::LastMeta;
 use resume::UnsavedChanges;
 use subscriptions::Subscriptions;
@@ -76,6 +75,19 @@ pub(crate) enum Purpose {
         /// True if the request asks the client to run it as a task (2025-11-25).
         asks_for_task: bool,
     },
+}
+
+/// Input requests that were sent to the client.
+#[derive(Debug)]
+pub(crate) struct AwaitedInput {
+    /// Number of input requests without an outcome.
+    awaited_count: usize,
+    /// Names and outcomes of the input requests; `None` until the request has ended.
+    responses: Vec<(String, Option<Outcome>)>,
+    /// Size in bytes of the collected responses, which counts as part of the request until all responses are received.
+    bytes: usize,
+    /// State that the application has supplied with the input requests.
+    application_state: Option<String>,
 }
 
 /// State that a server stores with a request in flight.
