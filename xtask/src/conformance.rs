@@ -16,39 +16,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::examples;
 use expected::Expected;
 use peer::PeerResults;
 use report::{Row, Table};
-use requirements::Requirement;
+pub use requirements::Side;
+use requirements::{REVISIONS, Requirement};
 use suite::{Peer, Suite};
 
 /// Package with the example server and client.
 const PACKAGE: &str = "mcp-exact";
-
-/// Revisions whose requirement sets are tested.
-const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
-
-/// Role that a scenario tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Side {
-    /// The scenario tests a server; the suite is the client.
-    Server,
-    /// The scenario tests a client; the suite is the server.
-    Client,
-}
-
-impl Side {
-    /// Returns the name of the suite's command for the side, which is also its section in a requirement set.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Client => "client",
-        }
-    }
-}
 
 /// Arguments of `cargo xtask conformance`.
 #[derive(Debug, Default, Args)]

@@ -5,45 +5,31 @@
 //! table of negotiated revisions and failures. The client executables define the steps.
 
 mod bridge;
+mod examples;
 pub(crate) mod install;
 mod outcome;
 mod pairs;
 mod peers;
 pub(crate) mod process;
 mod proxy;
+mod rows;
+mod run;
 mod skills;
 mod starts;
 mod tolerance;
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 
-use crate::examples;
+use examples::Examples;
 use install::InstalledPeer;
-use outcome::{Outcome, RequiredOutcome};
-use pairs::{Fault, Pair, pairs_of_peer, pairs_with_ours};
-use peers::{Language, Peer, Peers, Transport};
-use process::ListeningServer;
-use proxy::Proxy;
+use pairs::{Pair, pairs_of_peer, pairs_with_ours};
+use peers::{Language, Peer, Peers};
+use rows::{MAX_CONCURRENT_PAIRS, Row, print_table_row, run_all};
 
-/// Timeout of one client and its server; even on a slow machine, a pair needs about a tenth of this time.
-const PAIR_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// Package with the stdio examples.
-const STDIO_PACKAGE: &str = "mcp-exact-session";
-/// Package with the HTTP examples.
-const HTTP_PACKAGE: &str = "mcp-exact-transport";
-
-/// Maximum number of pairs that run concurrently; on two cores, more than half of the time of two pairs is spent waiting.
-const MAX_CONCURRENT_PAIRS: usize = 4;
 /// Maximum number of peers that are installed concurrently.
 const MAX_CONCURRENT_INSTALLATIONS: usize = 2;
 
@@ -208,46 +194,6 @@ fn run_gateway_pairs(
     check_failures(rows.iter().map(|row| &*row.failures), logs)
 }
 
-/// Prints a line of a table, followed by its failures.
-fn print_table_row(line: &str, failures: &[String]) {
-    let mut text = format!("{line}\n");
-    for failure in failures {
-        text.push_str(&format!("    {failure}\n"));
-    }
-    print!("{text}");
-}
-
-/// Runs pairs concurrently, `at_once` at a time; the rows keep the order of the pairs.
-fn run_all<P: Send, R: Send>(
-    pairs: Vec<P>,
-    at_once: usize,
-    run: impl Fn(P) -> anyhow::Result<R> + Sync,
-) -> anyhow::Result<Vec<R>> {
-    let queue = Mutex::new(pairs.into_iter().enumerate());
-    let rows = Mutex::new(Vec::new());
-    let work = || -> anyhow::Result<()> {
-        loop {
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((at, pair)) = next else {
-                return Ok(());
-            };
-            let row = run(pair)?;
-            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-            rows.push((at, row));
-        }
-    };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| {
-            let ended = worker.join();
-            ended.unwrap_or_else(|_| bail!("a worker panicked; run again with --only"))
-        })
-    })?;
-    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    rows.sort_by_key(|(at, _)| *at);
-    Ok(rows.into_iter().map(|(_, row)| row).collect())
-}
-
 /// Writes the table to the documentation.
 fn write_table(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
     let mut text = concat!(
@@ -270,226 +216,6 @@ fn write_table(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
     }
     let file = root.join("docs").join("interop.md");
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// Paths of the built examples.
-struct Examples {
-    /// Example client for stdio.
-    client: PathBuf,
-    /// Example server for stdio.
-    server: PathBuf,
-    /// Example client for HTTP.
-    http_client: PathBuf,
-    /// Example server for HTTP.
-    http_server: PathBuf,
-}
-
-impl Examples {
-    /// Builds the examples.
-    fn build(root: &Path) -> anyhow::Result<Self> {
-        let [client, server] =
-            examples::build(root, STDIO_PACKAGE, ["stdio_client", "stdio_server"])?;
-        let [http_client, http_server] =
-            examples::build(root, HTTP_PACKAGE, ["http_client", "http_server"])?;
-        Ok(Self {
-            client,
-            server,
-            http_client,
-            http_server,
-        })
-    }
-
-    /// Returns the path of the example client for a transport.
-    fn client(&self, transport: Transport) -> &Path {
-        match transport {
-            Transport::Stdio => &self.client,
-            Transport::Http | Transport::Sse => &self.http_client,
-        }
-    }
-
-    /// Returns the path of the example server for a transport.
-    fn server(&self, transport: Transport) -> &Path {
-        match transport {
-            Transport::Stdio => &self.server,
-            Transport::Http | Transport::Sse => &self.http_server,
-        }
-    }
-}
-
-/// Output line of the example client after it has started its call and waits for the restart of the server.
-const RESTART_PROMPT: &str = "restart: waiting";
-
-/// One row of the table.
-struct Row {
-    /// Name of the peer.
-    peer: String,
-    /// Names of the two sides in the table.
-    direction: &'static str,
-    /// Transport between client and server.
-    transport: Transport,
-    /// Modes of the client and the server.
-    mode: String,
-    /// Negotiated revision.
-    revision: String,
-    /// Result in the table.
-    verdict: &'static str,
-    /// Deviations from the required outcome.
-    failures: Vec<String>,
-}
-
-impl Pair {
-    /// Starts the server, runs the client, and compares its output with the required outcome.
-    fn run(mut self, logs: &Path) -> anyhow::Result<Row> {
-        let mut row = Row {
-            peer: self.peer,
-            direction: self.direction,
-            transport: self.transport,
-            mode: self.mode,
-            revision: "-".into(),
-            verdict: "FAILED",
-            failures: Vec::new(),
-        };
-        let log = logs.join(row.log_basename());
-        let mut site = PairServer::start(&self.server, self.fault, &log)?;
-        if let Some(origin) = site.origin() {
-            let url = format!("{origin}{}", self.transport.path());
-            self.command.push(url.into());
-        }
-        let (program, arguments) = self.command.split_first().context("an empty command")?;
-        let mut command = Command::new(program);
-        let ended =
-            process::run_with_observer(command.args(arguments), PAIR_TIMEOUT, &log, |printed| {
-                if self.fault == Some(Fault::RestartServer) && printed.contains(RESTART_PROMPT) {
-                    site.restart()
-                } else {
-                    Ok(())
-                }
-            })?;
-        let outcome = Outcome::parse_output(&ended);
-        row.failures = outcome.failures(&self.required_outcome);
-        if !site.has_seen_fault() {
-            row.failures.push("the fault never happened".to_owned());
-        }
-        drop(site);
-        if row.failures.is_empty() {
-            row.verdict = self.required_outcome.success_verdict();
-        }
-        if let (RequiredOutcome::Session(_), Some(revision)) =
-            (&self.required_outcome, outcome.revision)
-        {
-            row.revision = revision;
-        }
-        Ok(row)
-    }
-}
-
-/// Server of a pair, and the proxy in front of the server.
-struct PairServer {
-    /// Server for new connections; `None` if the client starts the server.
-    server: Option<ListeningServer>,
-    /// Server that is started for a restart and not used yet.
-    replacement: Option<ListeningServer>,
-    /// Proxy in front of the server, for runs with a fault.
-    proxy: Option<Proxy>,
-    /// Fault that must occur during the run.
-    fault: Option<Fault>,
-}
-
-impl PairServer {
-    /// Starts the server, its replacement, and the proxy, as the fault requires.
-    fn start(command: &[OsString], fault: Option<Fault>, log: &Path) -> anyhow::Result<Self> {
-        let start = |log: &Path| -> anyhow::Result<Option<ListeningServer>> {
-            let Some((program, arguments)) = command.split_first() else {
-                return Ok(None);
-            };
-            let mut command = Command::new(program);
-            ListeningServer::start(command.args(arguments), log).map(Some)
-        };
-        let server = start(log)?;
-        // Some servers take longer to start than the call during which they replace the first server.
-        let next = match fault {
-            Some(Fault::RestartServer) => {
-                let name = log.file_name().unwrap_or_default().to_string_lossy();
-                start(&log.with_file_name(format!("{name}_again")))?
-            }
-            _ => None,
-        };
-        let proxy = match (&server, fault) {
-            (Some(server), Some(Fault::CutConnection)) => {
-                Some(Proxy::start_cutting(server.address()?)?)
-            }
-            (Some(server), Some(Fault::RestartServer)) => {
-                Some(Proxy::start_forwarding(server.address()?)?)
-            }
-            _ => None,
-        };
-        Ok(Self {
-            server,
-            replacement: next,
-            proxy,
-            fault,
-        })
-    }
-
-    /// Returns the origin that the client connects to.
-    fn origin(&self) -> Option<&str> {
-        let proxy = self.proxy.as_ref().map(|proxy| proxy.origin.as_str());
-        proxy.or(self.server.as_ref().map(|server| server.origin.as_str()))
-    }
-
-    /// Forwards new connections to the replacement and kills the server; later calls have no effect.
-    fn restart(&mut self) -> anyhow::Result<()> {
-        if let (Some(next), Some(proxy)) = (self.replacement.take(), &self.proxy) {
-            proxy.forward_to(next.address()?);
-            // The old process is killed here.
-            self.server = Some(next);
-        }
-        Ok(())
-    }
-
-    /// Returns true if the fault has occurred, or no fault was required.
-    fn has_seen_fault(&self) -> bool {
-        match self.fault {
-            None => true,
-            Some(Fault::CutConnection) => self.proxy.as_ref().is_some_and(Proxy::has_cut),
-            Some(Fault::RestartServer) => self.replacement.is_none(),
-        }
-    }
-}
-
-impl Row {
-    /// Returns the base name of the pair's logs.
-    fn log_basename(&self) -> String {
-        let transport = self.transport.name();
-        log_name(&format!(
-            "{} {} {transport} {}",
-            self.peer, self.direction, self.mode
-        ))
-    }
-
-    /// Returns the row as a line for the terminal.
-    fn to_output_line(&self) -> String {
-        let Self {
-            peer,
-            direction,
-            transport,
-            mode,
-            revision,
-            verdict,
-            ..
-        } = self;
-        let transport = transport.name();
-        format!("{peer:<18}{direction:<24}{transport:<7}{mode:<24}{revision:<12}{verdict}")
-    }
-}
-
-/// Returns a file name for logs: the alphanumeric words of `name`, joined by underscores.
-fn log_name(name: &str) -> String {
-    let words: Vec<&str> = name
-        .split(|letter: char| !letter.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .collect();
-    words.join("_")
 }
 
 /// Prints the number of passed and failed rows.
@@ -518,26 +244,6 @@ fn check_failures<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The logs of a row are named after its peer, direction, transport and modes, so that rows do not overwrite the
-    /// logs of others.
-    #[test]
-    fn rows_have_separate_logs() {
-        let row = Row {
-            peer: "python-2.3.0".into(),
-            direction: "its client, our server",
-            transport: Transport::Http,
-            mode: "2026-07-28".into(),
-            revision: String::new(),
-            verdict: "ok",
-            failures: Vec::new(),
-        };
-        let log = Path::new("logs")
-            .join(row.log_basename())
-            .with_extension("out");
-        let name = "logs/python_2_3_0_its_client_our_server_http_2026_07_28.out";
-        assert_eq!(log, Path::new(name));
-    }
 
     /// A run without pairs is an error instead of a success.
     #[test]

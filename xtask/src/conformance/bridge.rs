@@ -12,9 +12,8 @@ use anyhow::{Context, bail};
 use super::expected::Expected;
 use super::install::InstalledSuite;
 use super::report::{Row, Table};
-use super::requirements::Requirement;
+use super::requirements::{REVISIONS, Requirement, Side};
 use super::suite::{self, Peer, Suite};
-use super::{REVISIONS, Side};
 use crate::examples;
 use crate::interop::process::{Announcement, ListeningServer};
 

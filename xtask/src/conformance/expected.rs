@@ -98,7 +98,7 @@ impl Expected {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Side;
+    use super::super::requirements::Side;
     use super::*;
 
     /// Returns a server scenario of 2026-07-28 with this name.

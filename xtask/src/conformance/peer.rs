@@ -79,8 +79,8 @@ fn key(requirement: &Requirement) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::requirements::Side;
     use super::*;
-    use crate::conformance::Side;
 
     /// Only scenarios with a recorded result are counted, and results are unchanged after serialization and parsing.
     #[test]

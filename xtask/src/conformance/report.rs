@@ -7,9 +7,8 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::peer::PeerResults;
-use super::requirements::Requirement;
+use super::requirements::{REVISIONS, Requirement, Side};
 use super::suite::Verdict;
-use super::{REVISIONS, Side};
 
 /// Scenario in one revision, with its result.
 pub(super) struct Row {

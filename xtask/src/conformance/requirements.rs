@@ -7,8 +7,29 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 
-use super::Side;
+/// Revisions whose requirement sets are tested.
+pub(super) const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+
+/// Role that a scenario tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Side {
+    /// The scenario tests a server; the suite is the client.
+    Server,
+    /// The scenario tests a client; the suite is the server.
+    Client,
+}
+
+impl Side {
+    /// Returns the name of the suite's command for the side, which is also its section in a requirement set.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
 
 /// Scenario that is run in one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]

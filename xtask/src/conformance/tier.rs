@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use super::REVISIONS;
+use super::requirements::REVISIONS;
 use super::suite::{Suite, client_command};
 use crate::interop::process;
 

@@ -15,7 +15,7 @@ use super::install::InstalledPeer;
 use super::outcome::{Outcome, RequiredOutcome};
 use super::peers::{LAST_WITH_HANDSHAKE, Peer, Peers, Transport};
 use super::process::{self, Announcement, ListeningServer};
-use super::{PAIR_TIMEOUT, log_name};
+use super::rows::{PAIR_TIMEOUT, log_name};
 use crate::examples;
 
 /// Builds the gateway.

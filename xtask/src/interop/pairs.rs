@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::Examples;
+use super::examples::Examples;
 use super::install::InstalledPeer;
 use super::outcome::RequiredOutcome;
 use super::peers::{LAST_WITH_HANDSHAKE, Mode, Peer, Peers, Transport};

@@ -16,7 +16,7 @@ use super::install::InstalledPeer;
 use super::pairs::{OUR_CLIENT, OUR_SERVER};
 use super::peers::{FIRST_WITHOUT_HANDSHAKE, Peer, Transport};
 use super::process::{self, Announcement, ListeningServer, ProcessResult};
-use super::{PAIR_TIMEOUT, Row, print_table_row};
+use super::rows::{PAIR_TIMEOUT, Row, log_name, print_table_row};
 use crate::examples;
 
 /// Folder of the skills.
@@ -106,7 +106,7 @@ pub(super) fn run(
 impl Ours {
     /// Starts a server, and reads its skills with our client.
     fn read_from(&self, peer: &str, serve: &[OsString], logs: &Path) -> anyhow::Result<Hashes> {
-        let log = logs.join(super::log_name(&format!("{peer} skills our client")));
+        let log = logs.join(log_name(&format!("{peer} skills our client")));
         let (program, arguments) = serve.split_first().context("an empty command")?;
         let server = ListeningServer::start(Command::new(program).args(arguments), &log)?;
         let url = format!("{}{}", server.origin, Transport::Http.path());
@@ -137,7 +137,7 @@ impl Ours {
 
     /// Starts our server, and lets the client of a peer read its skills.
     fn serve_to(&self, peer: &str, read: &[OsString], logs: &Path) -> anyhow::Result<Hashes> {
-        let log = logs.join(super::log_name(&format!("{peer} skills our server")));
+        let log = logs.join(log_name(&format!("{peer} skills our server")));
         let mut server = Command::new(&self.server);
         let server =
             ListeningServer::start_until_announced(server.arg("0"), &log, Announcement::URL)?;

@@ -14,9 +14,9 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
 use super::install::InstalledPeer;
-use super::log_name;
 use super::peers::{Peer, Transport};
 use super::process::{self, ListeningServer};
+use super::rows::{MAX_CONCURRENT_PAIRS, log_name, run_all};
 use crate::examples;
 
 /// Time after which a client counts as waiting for ever; a client takes about a tenth of it.
@@ -117,7 +117,7 @@ pub(super) fn run(
             }
         }
     }
-    let records = super::run_all(runs, super::MAX_CONCURRENT_PAIRS, |run| {
+    let records = run_all(runs, MAX_CONCURRENT_PAIRS, |run| {
         let record = run.record(&zoo, logs)?;
         println!("{}", record.to_output_line());
         Ok(record)
