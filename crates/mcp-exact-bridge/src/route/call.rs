@@ -7,6 +7,7 @@ use mcp_exact_revisions::MethodId;
 use mcp_exact_session::code::INVALID_PARAMS;
 use mcp_exact_session::{
     CallOptions, IncomingRequest, JsonObject, Outcome, PeerError, Principal, RawResult, Reply,
+    RequestKey,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext};
 
@@ -71,13 +72,14 @@ impl<'a> RelayedCall<'a> {
     }
 
     /// Converts the params and sends the request. `keeps_task` is true if the server may turn the call into a task of the
-    /// client.
+    /// client. `begun` is called with the key of the request before messages of the server that belong to it are handled.
     pub(crate) fn send(
         &self,
         params: Option<&JsonObject>,
         keeps_task: bool,
         progress: &ProgressReceiver,
         options: CallOptions,
+        begun: impl FnOnce(RequestKey),
     ) -> Result<PendingRequest, RelayError> {
         let request = self.request;
         let client_meta = relay::client_meta(request.client());
@@ -96,7 +98,7 @@ impl<'a> RelayedCall<'a> {
             ..options
         };
         let client = &self.connection.client;
-        let sent = client.request(method, params, options, progress);
+        let sent = client.request_with_key(method, params, options, progress, begun);
         sent.map_err(|error| self.connection.unsent_error(&error))
     }
 

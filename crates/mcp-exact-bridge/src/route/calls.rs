@@ -50,8 +50,12 @@ pub(crate) struct RelayedRequest {
 pub(crate) struct SharedCall<'a> {
     /// Calls from which the call is removed.
     calls: &'a SharedCalls,
-    /// Key of the upstream request.
-    key: RequestKey,
+    /// Request of the client.
+    request: &'a IncomingRequest<RequestContext>,
+    /// What is added; `None` after that.
+    relayed: Option<RelayedRequest>,
+    /// Key of the upstream request; `None` before it is sent.
+    key: Option<RequestKey>,
     /// Undeclared capabilities that refused requests of the server needed during the call.
     pub(crate) undeclared: Arc<UndeclaredCapabilities>,
     /// True once the server has asked the client something during the call.
@@ -61,6 +65,20 @@ pub(crate) struct SharedCall<'a> {
 }
 
 impl SharedCall<'_> {
+    /// Adds the call, whose upstream request has this key, before messages of the server that belong to it are handled.
+    pub(crate) fn begin(&mut self, key: RequestKey) {
+        let mut calls = self.calls.0.lock();
+        if !calls.is_of_session {
+            let holder = Holder::of(self.request);
+            calls.is_mixed |= calls.holder.as_ref().is_some_and(|known| *known != holder);
+            calls.holder.get_or_insert(holder);
+        }
+        calls
+            .by_key
+            .extend(self.relayed.take().map(|call| (key, call)));
+        self.key = Some(key);
+    }
+
     /// Waits for the outcome of the call.
     pub(crate) async fn outcome(&mut self, pending: PendingRequest) -> Outcome {
         let outcome = pending.await;
@@ -76,8 +94,11 @@ impl SharedCall<'_> {
 
 impl Drop for SharedCall<'_> {
     fn drop(&mut self) {
+        let Some(key) = self.key else {
+            return;
+        };
         let mut calls = self.calls.0.lock();
-        calls.by_key.remove(&self.key);
+        calls.by_key.remove(&key);
         calls.has_abandoned |= !self.is_answered;
     }
 }
@@ -95,14 +116,13 @@ impl SharedCalls {
         self.0.lock().by_key.is_empty()
     }
 
-    /// Adds a call until the returned guard is dropped; `key` is the key of the upstream request.
-    pub(crate) fn begin(
-        &self,
-        key: RequestKey,
+    /// Returns the guard of a call, which [`SharedCall::begin`] adds.
+    pub(crate) fn call<'a>(
+        &'a self,
         client: &ServerHandle,
-        request: &IncomingRequest<RequestContext>,
+        request: &'a IncomingRequest<RequestContext>,
         messages: &MessageHooks,
-    ) -> SharedCall<'_> {
+    ) -> SharedCall<'a> {
         let (undeclared, has_asked) = (Arc::default(), Arc::default());
         let relayed = RelayedRequest {
             client: client.clone(),
@@ -111,17 +131,11 @@ impl SharedCalls {
             undeclared: Arc::clone(&undeclared),
             has_asked: Arc::clone(&has_asked),
         };
-        let mut calls = self.0.lock();
-        if !calls.is_of_session {
-            let holder = Holder::of(request);
-            calls.is_mixed |= calls.holder.as_ref().is_some_and(|known| *known != holder);
-            calls.holder.get_or_insert(holder);
-        }
-        calls.by_key.insert(key, relayed);
-        drop(calls);
         SharedCall {
             calls: self,
-            key,
+            request,
+            relayed: Some(relayed),
+            key: None,
             undeclared,
             has_asked,
             is_answered: false,

@@ -360,10 +360,11 @@ impl Session {
             ..CallOptions::default()
         };
         let progress = ProgressReceiver::new(&self.client, request.key);
-        let pending = call.send(params.as_ref(), keeps_task, &progress, options)?;
+        let mut running = calls.call(&self.client, request, &call.messages);
+        let begun = |key| running.begin(key);
+        let pending = call.send(params.as_ref(), keeps_task, &progress, options, begun)?;
         let watched = connection.watch(backend.options.request_timeout.idle);
         // A lost call does not mean a lost connection: over HTTP, other calls continue.
-        let mut running = calls.begin(pending.key(), &self.client, request, &call.messages);
         let mut outcome = running.outcome(pending).await;
         let has_asked = running.has_asked();
         drop(running);

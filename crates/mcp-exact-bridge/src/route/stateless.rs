@@ -264,8 +264,9 @@ impl Stateless {
     ) -> Result<Outcome, RelayError> {
         let (request, connection) = (sent.request, sent.connection);
         let progress = ProgressReceiver::new(client, request.key);
-        let pending = sent.send(request.params(), false, &progress, options)?;
-        let mut call = calls.begin(pending.key(), client, request, &sent.messages);
+        let mut call = calls.call(client, request, &sent.messages);
+        let begun = |key| call.begin(key);
+        let pending = sent.send(request.params(), false, &progress, options, begun)?;
         let watched = connection.watch(self.backend.options.request_timeout.idle);
         let outcome = call.outcome(pending).await;
         watched.end(&outcome);

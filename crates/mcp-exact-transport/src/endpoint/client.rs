@@ -396,6 +396,25 @@ impl ClientHandle {
         options: CallOptions,
         progress: Option<ProgressCallback>,
     ) -> Result<PendingRequest, SendError> {
+        self.request_with_key(method, params, options, progress, |_| {})
+    }
+
+    /// Sends a request as [`request`](Self::request) does, and calls `begun` with its key before the handler receives messages of the
+    /// server that belong to it.
+    ///
+    /// The connection is locked while `begun` runs, which must not use it.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`] if the request was not sent; `begun` is not called.
+    pub fn request_with_key(
+        &self,
+        method: &str,
+        params: Option<JsonObject>,
+        options: CallOptions,
+        progress: Option<ProgressCallback>,
+        begun: impl FnOnce(RequestKey),
+    ) -> Result<PendingRequest, SendError> {
         let sent = self.shared.call(|state, now| {
             if state.role.awaits_session(state.endpoint.is_closed()) {
                 let repeatable = Repeatable {
@@ -404,7 +423,9 @@ impl ClientHandle {
                     options,
                     revision: state.role.revision,
                 };
-                return state.wait_for_session(repeatable, progress);
+                let waiting = state.wait_for_session(repeatable, progress)?;
+                begun(waiting.0);
+                return Ok(waiting);
             }
             let endpoint = &state.endpoint;
             let may_repeat = endpoint.is_repeatable(method)
@@ -424,6 +445,7 @@ impl ClientHandle {
             if let Some(repeatable) = repeatable {
                 slot.set_repeatable(repeatable);
             }
+            begun(key);
             Ok((key, slot))
         });
         let (key, slot) = sent?;

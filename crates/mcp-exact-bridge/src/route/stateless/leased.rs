@@ -55,7 +55,7 @@ impl Stateless {
         let progress = ProgressReceiver::new(client, request.key);
         // A server with sessions does not use `requestState`; it sends requests to the client instead.
         let options = options_of(request, &connection);
-        let pending = sent.send(request.params(), false, &progress, options)?;
+        let pending = sent.send(request.params(), false, &progress, options, |_| {})?;
         let translation = sent.translation;
         lease.is_busy = true;
         let call = RunningCall {
