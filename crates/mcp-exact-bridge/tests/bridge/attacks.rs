@@ -13,7 +13,7 @@ use mcp_exact_bridge::{
 use mcp_exact_tests_support::flood::Caller;
 
 use crate::common::{answer_to, line_after, listen, object};
-use crate::matrix::wait_until;
+use crate::matrix::wait_on_paused_clock;
 use crate::scripted::{ELICIT, Scripted, called_tool, request, response, text_of, tool_response};
 
 /// Requests and notifications that the server behind the bridge has received, in their order.
@@ -413,10 +413,10 @@ async fn abandoned_calls_reach_nobody() {
         };
         tokio::select! {
             answer = leaving => panic!("{answer}"),
-            () = wait_until(arrived, "the call arrives") => {}
+            () = wait_on_paused_clock(arrived, "the call arrives") => {}
         }
     }
-    wait_until(|| bridge.usage().requests == 0, "the client has left").await;
+    wait_on_paused_clock(|| bridge.usage().requests == 0, "the client has left").await;
     let after = lines_of("after").await;
     assert!(!after.contains("secret"), "{after}");
     assert!(

@@ -25,7 +25,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::{JoinHandle, yield_now};
 
 use crate::common::{object, server};
-use crate::matrix::wait_until;
+use crate::matrix::wait_on_paused_clock;
 
 /// Number of seeds.
 const SEEDS: Cases = Cases {
@@ -399,7 +399,7 @@ impl Case {
             (usage.sessions, usage.requests, usage.waiting_calls) == (0, 0, 0)
                 && (connections, open()) == (0, 0)
         };
-        wait_until(holds_nothing, &format!("{self:?}: nothing is held")).await;
+        wait_on_paused_clock(holds_nothing, &format!("{self:?}: nothing is held")).await;
         // Connections can be opened for others.
         let other = Self {
             method: "tools/list",
@@ -413,7 +413,7 @@ impl Case {
             "{self:?}: the next client is served"
         );
         bridge.shutdown().await;
-        wait_until(|| open() == 0, &format!("{self:?}: the end")).await;
+        wait_on_paused_clock(|| open() == 0, &format!("{self:?}: the end")).await;
         was_answered
     }
 }

@@ -19,7 +19,7 @@ use crate::common::{
     Add, InMemory, Sum, answering, bridge, client_of, server, waiting_call, with_sessions,
 };
 use crate::isolation::{ACCEPT_RESPONSE, answering as answers, call, outcome_of, raw_client};
-use crate::matrix::wait_until;
+use crate::matrix::{wait_on_paused_clock, wait_until};
 
 /// Time limit that is longer than any call in these tests needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -120,7 +120,7 @@ async fn call_ends_with_its_client() {
                 let usage = bridge.usage();
                 usage.sessions == 0 && usage.requests == 0 && upstream.connections() == 0
             };
-            wait_until(nothing, &pair).await;
+            wait_on_paused_clock(nothing, &pair).await;
             assert!(waits.await.expect("no panic").is_err(), "{pair}");
         }
     }
@@ -262,7 +262,7 @@ async fn cancelled_call_closes_its_connection() {
         let waits = waiting_call(&client).await;
         waits.abort();
         let closed = || upstream.connections() == 0 && bridge.usage().requests == 0;
-        wait_until(closed, &format!("server {of_server}")).await;
+        wait_on_paused_clock(closed, &format!("server {of_server}")).await;
         client.close();
     }
 }

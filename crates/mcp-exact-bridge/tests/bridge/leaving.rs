@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::common::{answer_to, line_with, object, server};
-use crate::matrix::wait_until;
+use crate::matrix::{wait_on_paused_clock, wait_until};
 
 /// Server that answers on a connection only when it has a permit to start.
 #[derive(Clone)]
@@ -181,7 +181,7 @@ async fn removed_server_is_not_called() {
         let call = messages(has_session, "tools/call", r#""name":"b__revision""#);
         let update = async {
             let is_opened = || removed.opened.load(Ordering::Acquire) > before;
-            wait_until(is_opened, "the connection is opened").await;
+            wait_on_paused_clock(is_opened, "the connection is opened").await;
             let mut update = Update::default();
             update.rules = Some(Rules::default());
             update.servers = Some(vec![("a".to_owned(), ServerUpdate::Keep)]);

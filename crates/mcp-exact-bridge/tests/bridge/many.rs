@@ -16,7 +16,7 @@ use crate::common::{
     with_sessions,
 };
 use crate::isolation::{listen_by_header, outcome_of, plain_client};
-use crate::matrix::wait_until;
+use crate::matrix::wait_on_paused_clock;
 
 /// Creates a second server, which supports every revision; one of its tools has the same name as a tool of `server`.
 fn second_server() -> Server {
@@ -208,7 +208,7 @@ async fn other_servers_work_without_an_unreachable_one() {
                 second.kill();
                 first.kill();
                 let down = || second.connections() == 0;
-                wait_until(down, "the second server is gone").await;
+                wait_on_paused_clock(down, "the second server is gone").await;
                 let error = client.call::<_, Sum>("second__add", &add).await;
                 assert!(error.is_err(), "{pair}, round {round}");
                 // A connection that was being opened may have been lost, too: the first server is there again soon.

@@ -24,7 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::common::{handle_of, handle_with, listen, object};
 use crate::isolation::connect_as;
-use crate::matrix::wait_until;
+use crate::matrix::{wait_on_paused_clock, wait_until};
 
 /// What happens to the old server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -512,7 +512,7 @@ async fn recovered_servers_are_announced() {
     let before = changes.load(Ordering::Acquire);
     let call = async || request(&client, "tools/call", "odd__").await;
     while tokio::time::timeout(Duration::from_secs(60), call()).await != Ok(Ok(())) {}
-    wait_until(|| changes.load(Ordering::Acquire) > before, "a change").await;
+    wait_on_paused_clock(|| changes.load(Ordering::Acquire) > before, "a change").await;
     listening.abort();
     bridge.shutdown().await;
 }

@@ -15,7 +15,7 @@ use super::cache::{PUBLIC, READ, ask, number, web_with};
 use super::web::bridge_of;
 use crate::common::{InMemory, Intercepted, handle_with, object, server};
 use crate::isolation::{connect_as, listen_by_header};
-use crate::matrix::wait_until;
+use crate::matrix::{wait_on_paused_clock, wait_until};
 use crate::own_uris::{named, revision, send};
 use crate::scripted::{EXIT, Scripted, response, text_of};
 
@@ -100,9 +100,9 @@ async fn gaps_end_what_is_kept() {
         let client = client.clone();
         tokio::spawn(async move { ask(&client, "resources/read", SLOW).await })
     };
-    wait_until(|| reads.load(Ordering::Relaxed) == 2, "it is read").await;
+    wait_on_paused_clock(|| reads.load(Ordering::Relaxed) == 2, "it is read").await;
     assert_eq!(changes.load(Ordering::Relaxed), 0, "in the gap");
-    wait_until(|| changes.load(Ordering::Relaxed) > 0, "it is announced").await;
+    wait_on_paused_clock(|| changes.load(Ordering::Relaxed) > 0, "it is announced").await;
     gate.add_permits(10);
     let of_gap = slow.await.expect("an answer");
     assert!(ask(&client, "resources/read", READ).await > of_gap);
@@ -142,20 +142,20 @@ async fn recoveries_end_what_is_kept() {
         });
         ask(&client, "resources/read", OTHER).await;
         if listening.is_some() {
-            wait_until(|| accepted.load(Ordering::Relaxed) > 0, case).await;
+            wait_on_paused_clock(|| accepted.load(Ordering::Relaxed) > 0, case).await;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
         let first = ask(&client, "resources/read", READ).await;
         assert_eq!(ask(&client, "resources/read", READ).await, first, "{case}");
         let before = changes.load(Ordering::Relaxed);
         upstream.kill();
-        wait_until(|| upstream.connections() == 0 || case != "own", case).await;
+        wait_on_paused_clock(|| upstream.connections() == 0 || case != "own", case).await;
         tokio::time::sleep(Duration::from_millis(10)).await;
         if case == "own" {
             // Another request connects the session again.
             let _ = send(&client, "resources/list", "").await;
         }
-        wait_until(|| changes.load(Ordering::Relaxed) > before, case).await;
+        wait_on_paused_clock(|| changes.load(Ordering::Relaxed) > before, case).await;
         assert!(ask(&client, "resources/read", READ).await > first, "{case}");
         drop(listening);
         client.close();
@@ -200,7 +200,7 @@ async fn clients_of_kept_answers_stay_connected() {
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(changes.load(Ordering::Relaxed), 0);
     assert_eq!(ask(&client, "resources/read", READ).await, first, "kept");
-    wait_until(|| changes.load(Ordering::Relaxed) > 0, "it is announced").await;
+    wait_on_paused_clock(|| changes.load(Ordering::Relaxed) > 0, "it is announced").await;
     assert!(ask(&client, "resources/read", READ).await > first);
 }
 

@@ -10,7 +10,7 @@ use mcp_exact_tests_support::http_peer::PeerReply;
 
 use super::web::{Web, bridge_of};
 use crate::common::{client_of, handle_of, object};
-use crate::matrix::wait_until;
+use crate::matrix::wait_on_paused_clock;
 use crate::own_uris::{REVISIONS, revision, send};
 use crate::scripted::{ELICIT, EXIT, Scripted, request, text_of};
 
@@ -152,13 +152,13 @@ async fn cancelled_requests_are_not_repeated() {
             let params = Some(object(r#"{"uri":"web:///a"}"#));
             let sent = client.request("resources/read", params, <_>::default(), None);
             let sent = sent.expect("a request");
-            wait_until(|| web.count("resources/read") == 1, "the first attempt").await;
+            wait_on_paused_clock(|| web.count("resources/read") == 1, "the first attempt").await;
             if leaves {
                 client.close();
             } else {
                 drop(sent);
             }
-            wait_until(|| bridge.usage().requests == 0, "it has ended").await;
+            wait_on_paused_clock(|| bridge.usage().requests == 0, "it has ended").await;
             tokio::time::sleep(Duration::from_secs(60)).await;
             assert_eq!(
                 web.count("resources/read"),
