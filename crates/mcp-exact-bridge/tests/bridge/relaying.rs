@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_exact::transport::http::server::HttpServerOptions;
 use mcp_exact::{JsonObject, Revision, revisions};
 use mcp_exact_bridge::{
     Bridge, Call, CallObserver, CallOutcome, Decision, Hook, HookFuture, Hooks, LossPolicy,
@@ -14,7 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::common::{
-    Add, InMemory, Sum, answer_to, client_of, handle_of, line_after, listen, noting, object, server,
+    Add, InMemory, Sum, answer_to, client_of, handle_of, line_after, listen_with, noting, object,
+    server,
 };
 use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_until;
@@ -123,7 +125,15 @@ async fn responses_list_their_losses() {
         let mut options = Options::default();
         options.losses_in_header = is_listed;
         let bridge = bridge_with(revision("2026-07-28"), options).await;
-        let listening = listen(&bridge).await;
+        // The header of a response that has become a stream has only the losses of before.
+        let listening = listen_with(
+            &bridge,
+            HttpServerOptions {
+                stream_after: Duration::from_secs(60),
+                ..HttpServerOptions::default()
+            },
+        );
+        let listening = listening.await;
         let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#;
         let (head, _) = post(&listening.url, "", hello).await;
         let id = head
@@ -367,14 +377,17 @@ async fn limits_apply_per_principal() {
             plain_client(&listening.url, "other").await,
         );
         let call = |name: &str| JsonObject::from_iter([("name", Json::string(name))]);
-        let waits = own.request(
-            "tools/call",
-            Some(call("waits")),
-            CallOptions::default(),
-            None,
-        );
+        // A request is counted before it is admitted, but the server has only those that were.
+        let begun = Arc::new(tokio::sync::Notify::new());
+        let has_begun = Arc::clone(&begun);
+        let options = CallOptions {
+            progress: true,
+            ..CallOptions::default()
+        };
+        let progress = Box::new(move |_: &mcp_exact::Progress| has_begun.notify_one());
+        let waits = own.request("tools/call", Some(call("waits")), options, Some(progress));
         let waits = waits.expect("a request");
-        wait_until(|| bridge.usage().requests == 1, "the call is relayed").await;
+        begun.notified().await;
         let second = request(&own, "tools/call", Some(call("revision"))).await;
         assert_eq!(second.expect_err("too many").code(), Some(-32000));
         assert!(
@@ -385,12 +398,17 @@ async fn limits_apply_per_principal() {
         assert_eq!(bridge.metrics().refused(), 1);
         drop(waits);
         wait_until(|| bridge.usage().requests == 0, "the call has ended").await;
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        assert!(
-            request(&own, "tools/call", Some(call("revision")))
+        // Its task, which holds its place, ends a moment later.
+        let next = async {
+            while request(&own, "tools/call", Some(call("revision")))
                 .await
-                .is_ok()
-        );
+                .is_err()
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let next = tokio::time::timeout(Duration::from_secs(60), next).await;
+        assert!(next.is_ok(), "server {of_server}: its place is free again");
         own.close();
         other.close();
     }
@@ -529,16 +547,18 @@ async fn hooks_receive_input_requests_and_notifications() {
             assert_eq!(count.expect(&pair), "3", "{pair}");
             let progress = progress.lock().expect("a lock").clone();
             assert_eq!(progress, [2.0, 4.0, 6.0], "{pair}");
-            let inserted = server
-                .tools()
-                .insert(format!("of-{of_client}").as_str(), || async { "" });
-            inserted.expect("a tool");
-            let changed = || {
-                let method = "notifications/tools/list_changed";
-                has_seen(MessageKind::ServerNotification, method)
-            };
             if of_client.as_str() < "2026" {
-                wait_until(changed, &pair).await;
+                seen.lock().expect("a lock").clear();
+                // The gateway subscribes at the server concurrently with the calls, and may do so after a change.
+                let is_told = || {
+                    let inserted = server
+                        .tools()
+                        .insert(format!("of-{of_client}").as_str(), || async { "" });
+                    inserted.expect("a tool");
+                    let method = "notifications/tools/list_changed";
+                    has_seen(MessageKind::ServerNotification, method)
+                };
+                wait_until(is_told, &pair).await;
                 let raw = handle_of(&bridge, of_client).await;
                 // The session connects to the server first.
                 let listed = request(&raw, "tools/list", None).await;
