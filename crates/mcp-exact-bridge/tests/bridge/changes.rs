@@ -28,7 +28,7 @@ async fn is_notified(
     wanted: &ClientChange,
     announce: impl Fn(),
 ) -> bool {
-    for _ in 0..100 {
+    for _ in 0..600 {
         announce();
         let wait = tokio::time::timeout(Duration::from_millis(100), changes.recv());
         if let Ok(Some(change)) = wait.await
@@ -129,7 +129,7 @@ async fn hidden_resources_are_not_announced() {
             // The hidden one is updated first.
             let update = || both.iter().for_each(|uri| server.resources().updated(*uri));
             update();
-            let change = tokio::time::timeout(Duration::from_secs(30), changes.recv()).await;
+            let change = tokio::time::timeout(Duration::from_secs(60), changes.recv()).await;
             let change = change.expect("an update").expect("a change");
             assert_eq!(change, shown, "server {of_server}");
         }

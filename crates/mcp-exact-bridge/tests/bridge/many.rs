@@ -127,7 +127,7 @@ async fn clients_of_every_revision_use_all_servers() {
         let bridge = bridge.expect("a bridge");
         for of_client in revisions() {
             let client = client_of(&bridge, of_client).await.expect("a client");
-            let used = tokio::time::timeout(Duration::from_secs(30), use_both(&client, of_server));
+            let used = tokio::time::timeout(Duration::from_secs(60), use_both(&client, of_server));
             assert!(
                 used.await.is_ok(),
                 "client {of_client}, server {of_server}: too slow"

@@ -24,7 +24,7 @@ use crate::scripted::{ELICIT, Scripted, called_tool, request, text_of, tool_resp
 pub const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 /// Time limit for what has to happen.
-pub const TIMEOUT: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn revision(id: &str) -> Revision {
     let found = mcp_exact::revisions().find(|revision| revision.as_str() == id);

@@ -107,7 +107,7 @@ async fn sessions_of_a_principal_share_connections() {
 
 /// Concurrent calls of clients that can answer server requests never share a connection; unused connections serve the
 /// next calls.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn calls_with_server_requests_are_separate() {
     for of_server in with_sessions() {
         let upstream = InMemory::new(&server(of_server));
@@ -235,7 +235,7 @@ async fn equal_subscriptions_of_sessions_are_shared() {
 
 /// A call that waits for the answer of a client with a session ends when the client disconnects or cancels the call,
 /// and releases its connection long before its time limit.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn waiting_calls_end_with_their_client() {
     for of_server in with_sessions().filter(|revision| revision.as_str() >= "2025-06-18") {
         let upstream = InMemory::new(&server(of_server));

@@ -19,7 +19,7 @@ async fn lost_server_ends_its_calls() {
             let client = client_of(&bridge, of_client).await.expect("a client");
             let call = waiting_call(&client).await;
             upstream.kill();
-            let ended = tokio::time::timeout(Duration::from_secs(10), call).await;
+            let ended = tokio::time::timeout(Duration::from_secs(60), call).await;
             let error = ended.expect(&pair).expect("no panic").expect_err(&pair);
             assert!(error.to_string().contains("lost"), "{pair}: {error}");
             let next = client.call::<_, Sum>("add", &Add { a: 1, b: 2 }).await;

@@ -15,7 +15,7 @@ use crate::isolation::{ACCEPT_RESPONSE, answering, call, outcome_of, raw_client}
 use crate::matrix::wait_until;
 
 /// Time limit that is longer than any call in these tests needs.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the revisions with sessions that have elicitation.
 fn revisions_with_server_requests() -> impl Iterator<Item = Revision> {
@@ -110,7 +110,7 @@ async fn unusable_answer_can_be_corrected() {
 
 /// Waiting calls and subscriptions of clients without a principal hold at most half of the connections; the other half
 /// remains available for short calls.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn waiting_calls_leave_connections_to_others() {
     for of_server in revisions_with_server_requests() {
         let mut options = Options::default();
