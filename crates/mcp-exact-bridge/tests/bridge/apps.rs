@@ -9,7 +9,7 @@ use mcp_exact::{Client, Connect, JsonObject, Revision, Server, Tool, revisions};
 use mcp_exact_bridge::{Bridge, Options, ToolSearch, Upstream};
 use mcp_exact_session::ServerSettings;
 
-use crate::common::{InMemory, Intercepted, client_of, object, server};
+use crate::common::{InMemory, Intercepted, client_of, object, patient, server};
 use crate::own_uris::{REVISIONS, named, revision};
 
 /// Tools of a server that lists them to every client: one for models and pages, and one for pages alone.
@@ -57,7 +57,7 @@ async fn bridges(of_server: Revision, options: &Options) -> [Bridge; 2] {
         ("web", Arc::new(upstream(of_server))),
         ("other", Arc::new(upstream(of_server))),
     ];
-    let joint = Bridge::many(named(all), options.clone()).await;
+    let joint = Bridge::many(named(all), patient(options.clone())).await;
     [single.expect("a bridge"), joint.expect("a bridge")]
 }
 
@@ -151,7 +151,7 @@ async fn removed_pages_are_named_no_more() {
                 ("web", Arc::new(InMemory::new(&web))),
                 ("other", Arc::new(InMemory::new(&server(of_server)))),
             ];
-            let bridge = Bridge::many(named(all), Options::default()).await;
+            let bridge = Bridge::many(named(all), patient(Options::default())).await;
             let bridge = bridge.expect("a bridge");
             let client = client_of(&bridge, of_client).apps().await.expect(&case);
             for is_there in [true, false, true] {

@@ -12,7 +12,7 @@ use mcp_exact_bridge::{
 
 use mcp_exact_tests_support::flood::Caller;
 
-use crate::common::{answer_to, line_after, listen, object};
+use crate::common::{answer_to, line_after, listen, object, patient};
 use crate::matrix::wait_on_paused_clock;
 use crate::scripted::{ELICIT, Scripted, called_tool, request, response, text_of, tool_response};
 
@@ -83,7 +83,7 @@ pub fn with_rule(allow: &[&str], deny: &[&str]) -> Options {
 pub async fn bridge_of(upstream: impl Upstream, options: Options, is_many: bool) -> Bridge {
     let bridge = if is_many {
         let named: Arc<dyn Upstream> = Arc::new(upstream);
-        Bridge::many([("a".to_owned(), named)], options).await
+        Bridge::many([("a".to_owned(), named)], patient(options)).await
     } else {
         Bridge::new(upstream, options).await
     };

@@ -13,7 +13,7 @@ use mcp_exact_bridge::{
 use mcp_exact_session::{JsonObject, PeerError};
 use serde_json::json;
 
-use crate::common::{client_of, handle_of, listen, object};
+use crate::common::{client_of, handle_of, listen, object, patient};
 use crate::own_uris::{REVISIONS, named, revision, send};
 use crate::schemas::{server_with, tools_of};
 use crate::scripted::text_of;
@@ -154,7 +154,9 @@ async fn clients_see_the_catalogue() {
             ("b", Arc::new(server_with(of_server, &TOOLS))),
         ];
         let options = with_catalogue(catalogue(&["a", "b"]));
-        let many = Bridge::many(named(all), options).await.expect("a bridge");
+        let many = Bridge::many(named(all), patient(options))
+            .await
+            .expect("a bridge");
         for of_client in revisions() {
             let pair = format!("client {of_client}, server {of_server}");
             let client = handle_of(&one, of_client).await;
@@ -169,7 +171,7 @@ async fn clients_see_the_catalogue() {
     }
     let newest = revision("2026-07-28");
     let all: Vec<(&str, Arc<dyn Upstream>)> = vec![("a", Arc::new(server_with(newest, &TOOLS)))];
-    let many = Bridge::many(named(all), with_catalogue(catalogue(&["a"]))).await;
+    let many = Bridge::many(named(all), patient(with_catalogue(catalogue(&["a"])))).await;
     let listening = listen(&many.expect("a bridge")).await;
     let client = Client::connect(&format!("{}/a", listening.url))
         .await
@@ -213,7 +215,7 @@ async fn rules_and_observers_know_own_names() {
             }
         }));
         let server: Arc<dyn Upstream> = Arc::new(server_with(of_client, &TOOLS));
-        let bridge = Bridge::many(named(vec![("a", server)]), options).await;
+        let bridge = Bridge::many(named(vec![("a", server)]), patient(options)).await;
         let client = handle_of(&bridge.expect("a bridge"), of_client).await;
         let tools = tools_of(&client).await;
         assert_eq!(tools.len(), 1, "{tools:?}");
@@ -239,7 +241,7 @@ async fn rules_and_observers_know_own_names() {
 async fn catalogue_changes_apply_immediately() {
     for of_client in REVISIONS.map(revision) {
         let server: Arc<dyn Upstream> = Arc::new(server_with(of_client, &TOOLS));
-        let bridge = Bridge::many(named(vec![("a", server)]), Options::default()).await;
+        let bridge = Bridge::many(named(vec![("a", server)]), patient(Options::default())).await;
         let bridge = bridge.expect("a bridge");
         let client = handle_of(&bridge, of_client).await;
         call(&client, "a__read_text_file", "{}")
@@ -286,7 +288,7 @@ async fn taken_names_are_those_of_entries() {
             ("a", Arc::new(server_with(newest, &TOOLS))),
             ("b", Arc::new(server_with(newest, &TOOLS))),
         ];
-        match Bridge::many(named(all), options).await {
+        match Bridge::many(named(all), patient(options)).await {
             Ok(_) => None,
             Err(BridgeError::Settings(words)) => Some(words),
             Err(error) => panic!("{error}"),

@@ -8,7 +8,7 @@ use mcp_exact_bridge::{AccessRule, Bridge, Options, Upstream};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::attacks::{bridge_of, recording};
-use crate::common::{InMemory, bridge, client_of, server};
+use crate::common::{InMemory, bridge, client_of, patient, server};
 use crate::scripted::{response, text_of};
 
 /// Connects a client that subscribes to changes.
@@ -91,7 +91,7 @@ async fn unlisted_resources_are_subscribed_everywhere() {
             let upstream: Arc<dyn Upstream> = Arc::new(InMemory::new(server));
             (name.to_owned(), upstream)
         });
-        let bridge = Bridge::many(upstreams, Options::default()).await;
+        let bridge = Bridge::many(upstreams, patient(Options::default())).await;
         let bridge = bridge.expect("a bridge");
         let (client, mut changes) = listening(&bridge, of_client).await;
         let uri = "docs://unlisted";

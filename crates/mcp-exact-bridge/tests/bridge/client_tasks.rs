@@ -10,7 +10,7 @@ use mcp_exact::transport::{ConnectionOptions, connect, memory_pair, serve};
 use mcp_exact_bridge::{Bridge, LossHook, Options, Upstream};
 use mcp_exact_session::{ClientConfig, ClientEvent, Identity, Offer, PeerError, RawResult};
 
-use crate::common::object;
+use crate::common::{object, patient};
 use crate::matrix::wait_until;
 use crate::task_server::{REVISION, TaskServer, bridge_to, request, text};
 
@@ -197,7 +197,7 @@ async fn tasks_for_other_servers_are_hidden() {
         let upstream: Arc<dyn Upstream> = Arc::new(server);
         (name.to_owned(), upstream)
     });
-    let bridge = Bridge::many(upstreams, Options::default()).await;
+    let bridge = Bridge::many(upstreams, patient(Options::default())).await;
     let bridge = bridge.expect("a bridge");
     let keeper = TaskClient::default();
     let client = keeper.connect(&bridge, &[&left, &right]).await;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::transport::{
@@ -324,6 +325,13 @@ impl<F: Fn(&str, &JsonObject) -> Option<String> + Send + Sync + 'static> Upstrea
         let options = ConnectionOptions::default();
         Ok(connect(settings, prior, handler, transport, options))
     }
+}
+
+/// Lets lists of many servers wait for all of them for a minute, for tests with a real clock: a slow machine may need more
+/// than the default for one of them, and the list would be answered without it.
+pub fn patient(mut options: Options) -> Options {
+    options.list_within = Duration::from_secs(60);
+    options
 }
 
 /// Creates a bridge with default options in front of one server.

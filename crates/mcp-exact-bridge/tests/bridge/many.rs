@@ -12,8 +12,8 @@ use mcp_exact_bridge::{
 use mcp_exact_session::Identity;
 
 use crate::common::{
-    Add, Confirm, InMemory, Intercepted, Sum, answer_to, client_of, handle_of, object, server,
-    with_sessions,
+    Add, Confirm, InMemory, Intercepted, Sum, answer_to, client_of, handle_of, object, patient,
+    server, with_sessions,
 };
 use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_on_paused_clock;
@@ -123,7 +123,7 @@ async fn clients_of_every_revision_use_all_servers() {
             InMemory::new(&second_server()),
         );
         let all = upstreams(&[("first", &first), ("second", &second)]);
-        let bridge = Bridge::many(all, options(Prefix::Always)).await;
+        let bridge = Bridge::many(all, patient(options(Prefix::Always))).await;
         let bridge = bridge.expect("a bridge");
         for of_client in revisions() {
             let client = client_of(&bridge, of_client).await.expect("a client");
@@ -149,7 +149,7 @@ async fn names_are_prefixed_on_conflict_or_never() {
     let add = Add { a: 1, b: 2 };
     for of_client in revisions() {
         let all = || upstreams(&[("first", &first), ("second", &second)]);
-        let bridge = Bridge::many(all(), options(Prefix::OnConflict)).await;
+        let bridge = Bridge::many(all(), patient(options(Prefix::OnConflict))).await;
         let bridge = bridge.expect("a bridge");
         let client = client_of(&bridge, of_client).await.expect("a client");
         let sum: Sum = client.call("second__add", &add).await.expect("a sum");
@@ -158,7 +158,7 @@ async fn names_are_prefixed_on_conflict_or_never() {
         assert_eq!(sum.sum, 3, "the first one keeps its name");
         assert!(tool_names(&client).await.contains(&"only".to_owned()));
 
-        let bridge = Bridge::many(all(), options(Prefix::Never)).await;
+        let bridge = Bridge::many(all(), patient(options(Prefix::Never))).await;
         let client = client_of(&bridge.expect("a bridge"), of_client).await;
         let names = tool_names(&client.expect("a client")).await;
         let adds = names.iter().filter(|name| name.contains("add")).count();
@@ -256,7 +256,7 @@ async fn rules_hold_for_lists_and_calls() {
             rule("second", "own", "*", ""),
         ];
         let all = upstreams(&[("first", &first), ("second", &second)]);
-        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        let bridge = Bridge::many(all, patient(options)).await.expect("a bridge");
         let listening = listen_by_header(&bridge).await;
         let own = plain_client(&listening.url, "own").await;
         let other = plain_client(&listening.url, "other").await;
@@ -371,7 +371,7 @@ async fn answers_for_unlisted_resources_are_routed() {
         let mut options = options(Prefix::Always);
         options.hooks = Hooks::default().with(RequestRecorder(Arc::clone(&notes)));
         let all = upstreams(&[("first", &first), ("second", &second)]);
-        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        let bridge = Bridge::many(all, patient(options)).await.expect("a bridge");
         let client = client_of(&bridge, of_client).await.expect("a client");
         let read = client.read("ask://x").await.expect("the resource");
         assert_eq!(read.text(), "true", "client {of_client}");
@@ -399,7 +399,7 @@ async fn rules_for_principals_affect_no_others() {
     rule.deny = vec!["other://*".to_owned()];
     options.rules.access = vec![rule];
     let all = upstreams(&[("first", &first), ("second", &second)]);
-    let bridge = Bridge::many(all, options).await.expect("a bridge");
+    let bridge = Bridge::many(all, patient(options)).await.expect("a bridge");
     let listening = listen_by_header(&bridge).await;
     let own = plain_client(&listening.url, "own").await;
     let other = plain_client(&listening.url, "other").await;
@@ -452,7 +452,7 @@ async fn answers_reach_the_requesting_server() {
             ("first".to_owned(), Arc::new(listing)),
             ("second".to_owned(), second),
         ];
-        let bridge = Bridge::many(all, options(Prefix::Always)).await;
+        let bridge = Bridge::many(all, patient(options(Prefix::Always))).await;
         let bridge = bridge.expect("a bridge");
         let client = client_of(&bridge, of_client).await.expect("a client");
         client.resources().all().await.expect("resources");
@@ -473,7 +473,7 @@ async fn resources_move_to_other_servers() {
     let (first, second) = (with("first"), with("second"));
     for of_client in revisions() {
         let all = upstreams(&[("a", &first), ("b", &second)]);
-        let bridge = Bridge::many(all, options(Prefix::Always)).await;
+        let bridge = Bridge::many(all, patient(options(Prefix::Always))).await;
         let bridge = bridge.expect("a bridge");
         let client = client_of(&bridge, of_client).await.expect("a client");
         client.resources().all().await.expect("resources");
@@ -503,7 +503,7 @@ async fn rules_allow_extension_methods() {
             options.rules.extension_methods = vec!["example/*".to_owned()];
         }
         let all = upstreams(&[("first", &first), ("second", &second)]);
-        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        let bridge = Bridge::many(all, patient(options)).await.expect("a bridge");
         for of_client in revisions() {
             let client = handle_of(&bridge, of_client).await;
             let sent = client.request("example/run", None, <_>::default(), None);
@@ -538,7 +538,7 @@ async fn relayed_extensions_are_announced() {
             options.rules.extension_methods = vec!["index/*".to_owned()];
         }
         let all = upstreams(&[("first", &first), ("second", &second)]);
-        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        let bridge = Bridge::many(all, patient(options)).await.expect("a bridge");
         for of_client in revisions() {
             let client = client_of(&bridge, of_client).await.expect("a client");
             let is_announced = |id: &str| client.server_extension(id).is_some();

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use crate::common::{InMemory, listen, listen_with};
+use crate::common::{InMemory, listen, listen_with, patient};
 use crate::isolation::connect_as;
 use crate::matrix::wait_until;
 use crate::own_uris::{
@@ -28,7 +28,7 @@ async fn bridge_of(one: &Server, two: &Server, options: Options) -> Bridge {
         ("a", Arc::new(InMemory::new(one))),
         ("b", Arc::new(InMemory::new(two))),
     ];
-    let bridge = Bridge::many(named(all), options).await;
+    let bridge = Bridge::many(named(all), patient(options)).await;
     bridge.expect("a bridge")
 }
 
@@ -294,7 +294,7 @@ async fn extensions_work_at_own_endpoints() {
         ("a", Arc::new(server("one"))),
         ("b", Arc::new(server("two"))),
     ]);
-    let bridge = Bridge::many(all, Options::default()).await;
+    let bridge = Bridge::many(all, patient(Options::default())).await;
     let listening = listen(&bridge.expect("a bridge")).await;
     for of_client in REVISIONS {
         for (path, expected) in [("/b", Some("two")), ("", None)] {
@@ -321,7 +321,7 @@ async fn endpoints_follow_the_servers() {
         ("a", Arc::new(InMemory::new(&one))),
         ("b", Arc::new(down.clone())),
     ]);
-    let bridge = Bridge::many(all, Options::default()).await;
+    let bridge = Bridge::many(all, patient(Options::default())).await;
     let bridge = bridge.expect("a bridge");
     let listening = listen(&bridge).await;
     let [url_a, url_b, url_c] = ["a", "b", "c"].map(|name| format!("{}/{name}", listening.url));

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use crate::common::{InMemory, client_of, handle_of, object};
+use crate::common::{InMemory, client_of, handle_of, object, patient};
 use crate::isolation::{connect_as, listen_by_header, outcome_of};
 use crate::scripted::{ELICIT, Scripted, called_tool, request, text_of, tool_response};
 
@@ -89,7 +89,7 @@ async fn bridge_of(servers: [(&'static str, &Server); 2], options: Options) -> B
         let upstream: Arc<dyn Upstream> = Arc::new(InMemory::new(server));
         (name, upstream)
     });
-    let bridge = Bridge::many(named(all.into()), options).await;
+    let bridge = Bridge::many(named(all.into()), patient(options)).await;
     bridge.expect("a bridge")
 }
 
@@ -398,7 +398,7 @@ async fn other_messages_name_the_server() {
             ("a", Arc::new(server("a"))),
             ("b", Arc::new(server("b"))),
         ]);
-        let bridge = Bridge::many(all, options).await.expect("a bridge");
+        let bridge = Bridge::many(all, patient(options)).await.expect("a bridge");
         let listening = listen_by_header(&bridge).await;
         let (asked, mut asks) = mpsc::unbounded_channel();
         let mut config = ClientConfig::new(Identity::new("raw", "1.0.0"));

@@ -11,7 +11,7 @@ use mcp_exact::{Client, Revision};
 use mcp_exact_bridge::{Bridge, ConfiguredUpstream, Options, Upstream, UpstreamSettings};
 use mcp_exact_tests_support::http_peer::{HttpPeer, PeerReply, PeerRequest, legacy_reply};
 
-use crate::common::client_of;
+use crate::common::{client_of, patient};
 
 /// Revisions of clients: one with sessions, and one without.
 const CLIENTS: [&str; 2] = ["2025-06-18", "2026-07-28"];
@@ -43,7 +43,9 @@ async fn bridge(
         ("odd".to_owned(), Arc::new(upstream)),
         ("other".to_owned(), Arc::new(endpoint(&other))),
     ];
-    let bridge = Bridge::many(servers, options).await.expect("a bridge");
+    let bridge = Bridge::many(servers, patient(options))
+        .await
+        .expect("a bridge");
     (bridge, "odd__echo", Some(other))
 }
 

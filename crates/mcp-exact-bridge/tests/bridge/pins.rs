@@ -9,7 +9,7 @@ use mcp_exact_bridge::{
 };
 use mcp_exact_session::{JsonObject, Tolerance};
 
-use crate::common::{Intercepted, handle_of, object};
+use crate::common::{Intercepted, handle_of, object, patient};
 use crate::own_uris::{REVISIONS, named, revision, send};
 use crate::schemas::tools_of;
 use crate::scripted::text_of;
@@ -96,7 +96,9 @@ async fn unpinned_tools_are_withheld() {
         options.rules.pins = Some(pins(PinPolicy::Withhold));
         *tools.lock().expect("a lock") = vec![RESPELT, NEW];
         let all = vec![("a", server_with(of_server, &tools))];
-        let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+        let bridge = Bridge::many(named(all), patient(options))
+            .await
+            .expect("a bridge");
         for of_client in revisions() {
             let client = handle_of(&bridge, of_client).await;
             let set = |now: Vec<&'static str>| *tools.lock().expect("a lock") = now;
@@ -128,7 +130,7 @@ async fn definitions_are_seen_before_calls() {
         let tools = Tools::default();
         *tools.lock().expect("a lock") = vec![POISONED];
         let all = vec![("a", server_with(of_client, &tools))];
-        let bridge = Bridge::many(named(all), Options::default()).await;
+        let bridge = Bridge::many(named(all), patient(Options::default())).await;
         let bridge = bridge.expect("a bridge");
         let client = handle_of(&bridge, of_client).await;
         assert!(is_called(&client, "a__add").await);
@@ -150,7 +152,7 @@ async fn repaired_definitions_are_compared() {
         let tools = Tools::default();
         *tools.lock().expect("a lock") = vec![SPELT];
         let all = || named(vec![("a", server_with(of_server, &tools))]);
-        let bridge = Bridge::many(all(), Options::default()).await;
+        let bridge = Bridge::many(all(), patient(Options::default())).await;
         let definitions = bridge.expect("a bridge").tool_definitions().await;
         let mut pins = Pins::new(PinPolicy::Withhold);
         for definition in definitions[0].1.as_ref().expect("definitions") {
@@ -158,7 +160,9 @@ async fn repaired_definitions_are_compared() {
         }
         let mut options = Options::default();
         options.rules.pins = Some(pins);
-        let bridge = Bridge::many(all(), options).await.expect("a bridge");
+        let bridge = Bridge::many(all(), patient(options))
+            .await
+            .expect("a bridge");
         for of_client in revisions() {
             let pair = format!("client {of_client}, server {of_server}");
             let client = handle_of(&bridge, of_client).await;
@@ -181,7 +185,9 @@ async fn lists_with_other_entries_are_compared() {
                 options.tolerance = tolerance;
                 options.rules.pins = Some(pins(policy));
                 let all = vec![("a", server_with(of_client, &tools))];
-                let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+                let bridge = Bridge::many(named(all), patient(options))
+                    .await
+                    .expect("a bridge");
                 let client = handle_of(&bridge, of_client).await;
                 names(&client).await;
                 *tools.lock().expect("a lock") = vec!["null", POISONED];
@@ -207,7 +213,9 @@ async fn definitions_are_seen_again_after_a_connection() {
     options.rules.pins = Some(pins(PinPolicy::Withhold));
     let with_sessions = revision("2025-11-25");
     let all = vec![("a", server_with(with_sessions, &tools))];
-    let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+    let bridge = Bridge::many(named(all), patient(options))
+        .await
+        .expect("a bridge");
     let client = handle_of(&bridge, with_sessions).await;
     assert_eq!(names(&client).await, ["a__add"]);
     *tools.lock().expect("a lock") = vec![POISONED];
@@ -245,7 +253,7 @@ async fn tools_of_one_name_are_not_pinned() {
     *tools.lock().expect("a lock") = vec![APPROVED, POISONED];
     let newest = revision("2026-07-28");
     let all = vec![("a", server_with(newest, &tools))];
-    let bridge = Bridge::many(named(all), Options::default()).await;
+    let bridge = Bridge::many(named(all), patient(Options::default())).await;
     let definitions = bridge.expect("a bridge").tool_definitions().await;
     let error = definitions[0].1.as_ref().expect_err("two of one name");
     assert!(
@@ -275,7 +283,11 @@ async fn unpinned_tools_are_reported() {
         seen.lock().expect("a lock").push(line);
     }));
     let newest = revision("2026-07-28");
-    let bridge = Bridge::many(named(vec![("a", server_with(newest, &tools))]), options).await;
+    let bridge = Bridge::many(
+        named(vec![("a", server_with(newest, &tools))]),
+        patient(options),
+    )
+    .await;
     let bridge = bridge.expect("a bridge");
     for of_client in revisions() {
         let client = handle_of(&bridge, of_client).await;

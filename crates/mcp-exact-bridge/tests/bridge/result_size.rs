@@ -6,7 +6,7 @@ use mcp_exact::transport::ClientHandle;
 use mcp_exact::{Revision, Server, revisions};
 use mcp_exact_bridge::{Bridge, ConfiguredUpstream, Options, Upstream, UpstreamSettings};
 
-use crate::common::{InMemory, handle_of};
+use crate::common::{InMemory, handle_of, patient};
 use crate::own_uris::{named, revision, send};
 
 /// Size of the texts of the server.
@@ -65,7 +65,7 @@ async fn large_results_are_explained_to_the_model() {
             ("a", Arc::new(InMemory::new(&server(of_server)))),
             ("b", Arc::new(InMemory::new(&server(of_server)))),
         ];
-        let many = Bridge::many(named(all), limited(5_000)).await;
+        let many = Bridge::many(named(all), patient(limited(5_000))).await;
         let many = many.expect("a bridge");
         for of_client in revisions() {
             let pair = format!("client {of_client}, server {of_server}");

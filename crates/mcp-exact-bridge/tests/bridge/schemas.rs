@@ -11,7 +11,7 @@ use mcp_exact_session::JsonObject;
 use mcp_exact_tool_schema::deviations;
 use serde_json::json;
 
-use crate::common::{InMemory, Intercepted, handle_of, listen, object};
+use crate::common::{InMemory, Intercepted, handle_of, listen, object, patient};
 use crate::own_uris::{named, revision, send};
 use crate::scripted::text_of;
 
@@ -115,7 +115,7 @@ async fn schemas_are_portable_in_every_pair() {
             ("a", Arc::new(server_with(of_server, &tools))),
             ("b", Arc::new(server_with(of_server, &tools))),
         ];
-        let many = Bridge::many(named(all), portable())
+        let many = Bridge::many(named(all), patient(portable()))
             .await
             .expect("a bridge");
         for of_client in revisions() {
@@ -146,7 +146,7 @@ async fn servers_have_own_settings_for_schemas() {
         ("a", Arc::new(changed)),
         ("b", Arc::new(server_with(newest, &[("echo", SCHEMA)]))),
     ];
-    let bridge = Bridge::many(named(all), Options::default()).await;
+    let bridge = Bridge::many(named(all), patient(Options::default())).await;
     let bridge = bridge.expect("a bridge");
     let schemas = |tools: Vec<JsonObject>| -> Vec<String> {
         let schemas = tools.iter().map(|tool| text_of(tool, "inputSchema"));
@@ -197,7 +197,9 @@ async fn shapes_without_equivalent_are_reported() {
     }));
     let tools = [("echo", SCHEMA), ("left", LEFT), ("other", LEFT)];
     let all: Vec<(&str, Arc<dyn Upstream>)> = vec![("a", Arc::new(server_with(newest, &tools)))];
-    let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+    let bridge = Bridge::many(named(all), patient(options))
+        .await
+        .expect("a bridge");
     for of_client in ["2025-06-18", "2026-07-28", "2026-07-28"] {
         let client = handle_of(&bridge, revision(of_client)).await;
         for tool in tools_of(&client).await {

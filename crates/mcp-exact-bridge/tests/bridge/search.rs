@@ -11,7 +11,7 @@ use mcp_exact_bridge::{
 };
 use mcp_exact_session::JsonObject;
 
-use crate::common::{InMemory, answering, client_of, handle_of, listen, object, server};
+use crate::common::{InMemory, answering, client_of, handle_of, listen, object, patient, server};
 use crate::own_uris::{REVISIONS, named, revision, send};
 use crate::schemas::{server_with, tools_of};
 use crate::scripted::text_of;
@@ -78,7 +78,7 @@ async fn tools_are_found_and_called() {
             ("a", Arc::new(server_with(of_server, &TOOLS))),
             ("b", Arc::new(server_with(of_server, &TOOLS[..1]))),
         ];
-        let many = Bridge::many(named(all), with_search(&["b__*"])).await;
+        let many = Bridge::many(named(all), patient(with_search(&["b__*"]))).await;
         let many = many.expect("a bridge");
         let one = Bridge::new(server_with(of_server, &TOOLS), with_search(&[]));
         let one = one.await.expect("a bridge");
@@ -191,7 +191,9 @@ async fn names_of_the_search_are_reserved() {
         options.prefix = prefix;
         let all: Vec<(&str, Arc<dyn Upstream>)> =
             vec![("a", Arc::new(server_with(newest, &tools)))];
-        let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+        let bridge = Bridge::many(named(all), patient(options))
+            .await
+            .expect("a bridge");
         let client = handle_of(&bridge, newest).await;
         let own = ["search_tools", "call_tool"].into_iter();
         let wanted: Vec<&str> = own.chain(of_server).chain(["weather"]).collect();
@@ -232,7 +234,9 @@ async fn searches_follow_the_rules() {
         }));
         let all: Vec<(&str, Arc<dyn Upstream>)> =
             vec![("a", Arc::new(server_with(of_client, &TOOLS)))];
-        let bridge = Bridge::many(named(all), options).await.expect("a bridge");
+        let bridge = Bridge::many(named(all), patient(options))
+            .await
+            .expect("a bridge");
         let client = handle_of(&bridge, of_client).await;
         let tools = found(&client, "show write read weather path document").await;
         let tools: Vec<String> = tools.iter().map(|tool| text_of(tool, "name")).collect();

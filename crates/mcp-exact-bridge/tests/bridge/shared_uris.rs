@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use mcp_exact::{Input, JsonObject, Resource, Server};
 use mcp_exact_bridge::{Bridge, Options};
 
-use crate::common::{InMemory, Intercepted, handle_of};
+use crate::common::{InMemory, Intercepted, handle_of, patient};
 use crate::own_uris::{Path, REVISIONS, named, read, revision, send};
 
 /// Creates a server that lists a resource, or has a template of it; the content is its name.
@@ -44,7 +44,7 @@ async fn first_server_gets_a_shared_uri() {
             };
             let second = InMemory::new(&server_with("second", of_second));
             let all = named(vec![("b", Arc::new(first)), ("a", Arc::new(second))]);
-            let bridge = Bridge::many(all, Options::default()).await;
+            let bridge = Bridge::many(all, patient(Options::default())).await;
             let bridge = bridge.expect("a bridge");
             let client = handle_of(&bridge, of_client).await;
             for list in ["resources/list", "resources/templates/list"] {
@@ -79,7 +79,7 @@ async fn unreachable_servers_keep_their_uris() {
             ("a", Arc::new(first.clone())),
             ("b", Arc::new(second.clone())),
         ]);
-        let bridge = Bridge::many(all, Options::default()).await;
+        let bridge = Bridge::many(all, patient(Options::default())).await;
         let bridge = bridge.expect("a bridge");
         let client = handle_of(&bridge, of_client).await;
         send(&client, "resources/list", "")

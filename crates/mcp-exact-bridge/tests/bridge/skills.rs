@@ -8,7 +8,7 @@ use mcp_exact::{Client, ClientError, JsonObject, Revision, Server, Skill, SkillE
 use mcp_exact_bridge::{AccessRule, Bridge, Options, Upstream};
 use tempfile::TempDir;
 
-use crate::common::{InMemory, client_of, object};
+use crate::common::{InMemory, client_of, object, patient};
 use crate::own_uris::{REVISIONS, named, revision};
 
 /// Returns a folder with these skills, each with two files.
@@ -37,7 +37,7 @@ async fn bridge_of(servers: &[(&str, &Server)], options: Options) -> Bridge {
         let upstream: Arc<dyn Upstream> = Arc::new(InMemory::new(server));
         (*name, upstream)
     });
-    Bridge::many(named(all.collect()), options)
+    Bridge::many(named(all.collect()), patient(options))
         .await
         .expect("a bridge")
 }

@@ -13,7 +13,7 @@ use tokio::io::{
 };
 use tokio::task::JoinHandle;
 
-use crate::common::{InMemory, client_of, object, server};
+use crate::common::{InMemory, client_of, object, patient, server};
 use crate::leaving::Slow;
 use crate::matrix::wait_until;
 use crate::scripted::{Scripted, called_tool, request, text_of, tool_response};
@@ -131,7 +131,7 @@ async fn first_client_gets_the_first_connection() {
                 let bridge = if has_many {
                     let one: Arc<dyn Upstream> = Arc::new(upstream.clone());
                     let all = [("s".to_owned(), one)];
-                    Bridge::many_for(ready(first), all, options).await
+                    Bridge::many_for(ready(first), all, patient(options)).await
                 } else {
                     Bridge::new_for(ready(first), upstream.clone(), options).await
                 };

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::common::{
-    InMemory, Intercepted, bridge, client_of, handle_with, object, server, with_sessions,
+    InMemory, Intercepted, bridge, client_of, handle_with, object, patient, server, with_sessions,
 };
 use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_until;
@@ -205,7 +205,7 @@ async fn read_answers_do_not_route_subscriptions() {
     rule.servers = vec!["second".to_owned()];
     rule.deny = vec!["two://*".to_owned()];
     options.rules.access = vec![rule];
-    let bridge = Bridge::many(servers, options).await;
+    let bridge = Bridge::many(servers, patient(options)).await;
     let bridge = bridge.expect("a bridge");
     let (changed, mut changes) = mpsc::unbounded_channel();
     let client = client_of(&bridge, of_client);

@@ -14,7 +14,7 @@ use mcp_exact_bridge::{AccessRule, Bridge, Options, SharedUpstream, Upstream};
 use mcp_exact_session::{CallOptions, ClientConfig, ClientEvent, Extension, Identity, Json};
 use tokio::sync::Notify;
 
-use crate::common::{Confirm, InMemory, client_of, handle_with, listen, object};
+use crate::common::{Confirm, InMemory, client_of, handle_with, listen, object, patient};
 use crate::isolation::{connect_as, listen_by_header};
 use crate::matrix::wait_until;
 use crate::task_server::{
@@ -155,7 +155,7 @@ async fn tasks_of_many_servers_are_joined() {
         let upstream: Arc<dyn Upstream> = Arc::new(server);
         (name.to_owned(), upstream)
     });
-    let bridge = Bridge::many(upstreams, Options::default())
+    let bridge = Bridge::many(upstreams, patient(Options::default()))
         .await
         .expect("a bridge");
     let statuses = TaskStatuses::default();
@@ -355,7 +355,7 @@ async fn clients_wait_for_extension_tasks() {
         let upstream: Arc<dyn Upstream> = Arc::new(server);
         (name.to_owned(), upstream)
     });
-    let many = Bridge::many(many, Options::default())
+    let many = Bridge::many(many, patient(Options::default()))
         .await
         .expect("a bridge");
     for (bridge, tool) in [

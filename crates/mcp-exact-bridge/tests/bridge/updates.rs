@@ -9,7 +9,7 @@ use mcp_exact_bridge::{
 };
 use tokio::sync::mpsc;
 
-use crate::common::{InMemory, client_of};
+use crate::common::{InMemory, client_of, patient};
 use crate::matrix::wait_until;
 
 /// Creates a server with one tool that returns the name of the server.
@@ -48,7 +48,7 @@ async fn bridge_of(all: Vec<(&str, &InMemory)>) -> Bridge {
     });
     let mut options = Options::default();
     options.servers_may_change = true;
-    Bridge::many(all, options).await.expect("a bridge")
+    Bridge::many(all, patient(options)).await.expect("a bridge")
 }
 
 /// Returns the names of the tools `who` that a client lists.

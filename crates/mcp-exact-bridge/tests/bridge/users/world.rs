@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::request::Parts;
 use mcp_exact::transport::http::client::HttpEndpoint;
@@ -126,7 +127,10 @@ impl Gateway {
             let upstream = users.server(*name, endpoint, clients);
             ((*name).to_owned(), Arc::new(upstream) as Arc<dyn Upstream>)
         });
-        let bridge = Bridge::many(upstreams.collect::<Vec<_>>(), Options::default()).await;
+        let mut options = Options::default();
+        // A slow machine needs a while for the tokens of a user; lists do not go without the server meanwhile.
+        options.list_within = Duration::from_secs(60);
+        let bridge = Bridge::many(upstreams.collect::<Vec<_>>(), options).await;
         let bridge = bridge.expect("a bridge");
         let auth = ResourceServer::jwks(issuer, &resource).expect("a resource");
         let unanswered = Arc::<AtomicUsize>::default();
