@@ -4,4 +4,4 @@ mod breaker;
 mod cache;
 mod gaps;
 mod retry;
-mod web;
+pub mod web;

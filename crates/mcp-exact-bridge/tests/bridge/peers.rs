@@ -12,6 +12,7 @@ use mcp_exact_bridge::{Bridge, ConfiguredUpstream, Options, Upstream, UpstreamSe
 use mcp_exact_tests_support::http_peer::{HttpPeer, PeerReply, PeerRequest, legacy_reply};
 
 use crate::common::{client_of, patient};
+use crate::layers::web::{Web, bridge_of};
 
 /// Revisions of clients: one with sessions, and one without.
 const CLIENTS: [&str; 2] = ["2025-06-18", "2026-07-28"];
@@ -210,30 +211,29 @@ async fn large_results_are_relayed() {
 
 /// The settings of a server hold for its connections: a silent server is given up in time, and a pinned revision is the
 /// only one that is offered.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn settings_of_a_server_hold() {
-    let peer = HttpPeer::start(|request| match request.method() {
-        "tools/call" => PeerReply::Silence,
-        _ => legacy_reply(request, "2025-03-26"),
-    });
     for is_alone in [true, false] {
+        let web = Web::new("2025-03-26");
+        web.react(|request| (request.method() == "tools/call").then_some(PeerReply::Silence));
         let mut settings = UpstreamSettings::default();
         settings.revision = Some(revision("2025-03-26"));
         settings.request_timeout = Some(Duration::from_millis(200));
         let upstream = ConfiguredUpstream {
-            upstream: endpoint(&peer),
+            upstream: web.endpoint(),
             settings,
         };
-        let (bridge, tool, _other) = bridge(upstream, is_alone, Options::default()).await;
+        let (bridge, prefix) = bridge_of(upstream, is_alone, Options::default()).await;
+        let tool = format!("{prefix}echo");
         for id in CLIENTS {
             let client = client_of(&bridge, revision(id)).await.expect("a client");
-            let error = call(&client, tool).await.expect_err("it is silent");
+            let error = call(&client, &tool).await.expect_err("it is silent");
             assert!(
                 error.contains("no answer in time"),
                 "{id}, alone: {is_alone}: {error}"
             );
             client.close();
         }
+        assert_eq!(web.count("server/discover"), 0, "alone: {is_alone}");
     }
-    assert_eq!(peer.count("server/discover"), 0, "{:?}", peer.methods());
 }
