@@ -22,7 +22,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::common::{handle_of, handle_with, listen, object};
+use crate::common::{handle_of, handle_with, listen, object, patient};
 use crate::isolation::connect_as;
 use crate::matrix::{wait_on_paused_clock, wait_until};
 
@@ -285,10 +285,14 @@ async fn cell(fault: Fault, first: &'static str, kind: &'static str, has_many: b
     let mut options = Options::default();
     if fault == Fault::Silent {
         // Longer than a server that answers takes where other programs use the processors.
-        options.request_timeout.idle = Duration::from_millis(1500);
+        options.request_timeout.idle = Duration::from_secs(10);
     }
     let server = Arc::clone(&replaced);
     let is_process = matches!(fault, Fault::Exit | Fault::Hang);
+    if !is_process {
+        // Their clock is real.
+        options = patient(options);
+    }
     let peer =
         (!is_process).then(|| HttpPeer::start(move |request| server.respond(request, fault)));
     let upstream: Arc<dyn Upstream> = match &peer {
@@ -384,8 +388,8 @@ impl Upstream for Alone {
 /// Every client uses a replaced server again, whatever the old one answers over HTTP and whatever request comes first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replaced_http_servers_are_used_again() {
-    // Cells that wait for a time limit do not hold up the others, which need the processor.
-    let permits = Arc::new(Semaphore::new(16));
+    // Cells that wait for a time limit do not hold up the others, which need the processor, and wait together.
+    let permits = Arc::new(Semaphore::new(32));
     let mut cells = JoinSet::new();
     for fault in HTTP_FAULTS {
         for first in FIRST {
