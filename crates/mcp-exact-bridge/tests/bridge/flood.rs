@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions, ListenOptions};
 use mcp_exact::{Revision, revisions};
@@ -32,6 +33,8 @@ async fn listen(bridge: &Bridge) -> (Listening, SocketAddr) {
     let options = HttpServerOptions {
         sessions: SESSIONS,
         sessions_per_client: SESSIONS / 2,
+        // On a slow machine the first sessions would end for the last ones.
+        unused_after: Duration::from_secs(600),
         ..HttpServerOptions::default()
     };
     let listen = ListenOptions {

@@ -3,15 +3,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use mcp_exact::transport::ClientHandle;
+use mcp_exact::transport::http::server::HttpServerOptions;
 use mcp_exact::{JsonObject, Revision};
 use mcp_exact_bridge::{Bridge, Options};
 use mcp_exact_session::{CallOptions, ClientConfig, Identity, PeerError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::common::{handle_of, listen, object, with_sessions};
+use crate::common::{handle_of, listen, listen_with, object, with_sessions};
 use crate::isolation::{connect_as, outcome_of, plain_client};
 use crate::scripted::{
     ELICIT, SAMPLE, Scripted, called_tool, request, response, text_of, tool_response,
@@ -102,7 +104,15 @@ async fn failed_calls_name_undeclared_capabilities() {
 async fn missing_capability_has_status_400() {
     let of_server = with_sessions().last().expect("a revision");
     let bridge = scripted_bridge(of_server).await;
-    let listening = listen(&bridge).await;
+    // A response that has become a stream has no such status.
+    let listening = listen_with(
+        &bridge,
+        HttpServerOptions {
+            stream_after: Duration::from_secs(60),
+            ..HttpServerOptions::default()
+        },
+    );
+    let listening = listening.await;
     let address = listening.url.strip_prefix("http://").expect("a URL");
     let address = address.strip_suffix("/mcp").expect("a URL");
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::web::{Web, bridge_of};
-use crate::common::{InMemory, handle_of, listen_with, server};
+use crate::common::{InMemory, handle_of, listen_with, patient, server};
 use crate::own_uris::{REVISIONS, revision, send};
 
 const PAUSE: Duration = Duration::from_secs(30);
@@ -389,19 +389,30 @@ async fn servers_have_own_breakers() {
 /// Over HTTP, a refused call has the header `Retry-After`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_have_retry_after() {
+    // The clock is real: a slow machine reaches none of these limits.
+    let (long, pause) = (Duration::from_secs(60), Duration::from_secs(600));
+    let options = || {
+        let mut options = patient(Options::default());
+        options.breaker = Some(CircuitBreaker::new(3, pause));
+        options
+    };
+    let without_stream = || HttpServerOptions {
+        stream_after: long,
+        ..HttpServerOptions::default()
+    };
     let web = Web::new("2025-11-25");
     let (bridge, _) = bridge_of(web.endpoint(), true, options()).await;
-    let listening = listen_with(&bridge, HttpServerOptions::default()).await;
+    let listening = listen_with(&bridge, without_stream()).await;
     fail_until_refused(&bridge, &web, "echo").await;
     let header = retry_after_of(&listening.url, "tools/call", "echo").await;
     assert!(
-        header.is_some_and(|seconds| (1..=30).contains(&seconds)),
+        header.is_some_and(|seconds| (1..=pause.as_secs()).contains(&seconds)),
         "{header:?}"
     );
     // A list without the server is no refusal.
     let web = Web::new("2025-11-25");
     let (bridge, _) = bridge_of(web.endpoint(), false, options()).await;
-    let listening = listen_with(&bridge, HttpServerOptions::default()).await;
+    let listening = listen_with(&bridge, without_stream()).await;
     fail_until_refused(&bridge, &web, "web__echo").await;
     let header = retry_after_of(&listening.url, "tools/call", "web__echo").await;
     assert!(header.is_some(), "a call");

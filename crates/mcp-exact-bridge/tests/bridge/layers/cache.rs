@@ -97,7 +97,9 @@ pub async fn ask(client: &ClientHandle, method: &str, params: &str) -> usize {
 }
 
 pub const PUBLIC: &str = r#"{"ttlMs":60000,"cacheScope":"public"}"#;
-const PRIVATE: &str = r#"{"ttlMs":60000,"cacheScope":"private"}"#;
+const PRIVATE: &str = r#"{"ttlMs":3600000,"cacheScope":"private"}"#;
+/// Members of an answer that does not end during a test with a real clock.
+const LASTING: &str = r#"{"ttlMs":3600000,"cacheScope":"public"}"#;
 
 /// Answers are given to other clients of every revision until their time is over; the time that is left is what clients are told.
 #[tokio::test(start_paused = true)]
@@ -277,7 +279,7 @@ async fn anonymous_clients_share_nothing_private() {
 /// Public answers depend on name and capabilities of the client, and rules still hide what they hide from others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_hold_for_public_answers() {
-    let web = web_with("resources/read", PUBLIC);
+    let web = web_with("resources/read", LASTING);
     let mut options = options();
     let mut rule = AccessRule::default();
     rule.principals = vec!["bob".to_owned()];
@@ -356,7 +358,7 @@ async fn retries_of_clients_are_not_kept() {
 /// A flood of distinct keys stays within the limits, and takes nothing from another client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn floods_stay_within_the_limits() {
-    let web = web_with("resources/read", PUBLIC);
+    let web = web_with("resources/read", LASTING);
     let mut options = Options::default();
     options.cache = Some(Cache::new(64 << 10, HOUR));
     let (bridge, _) = bridge_of(web.endpoint(), true, options).await;
