@@ -13,26 +13,26 @@ use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{ClientChange, Input, JsonObject, Resource, Server, revisions};
 use mcp_exact_bridge::{AccessRule, Bridge, Options, Rules, Update, Upstream};
-use mcp_exact_session::{CallOptions, Change, ClientEvent, Json};
+use mcp_exact_session::{CallOptions, Change, ClientConfig, ClientEvent, Identity, Json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::common::{
     InMemory, Intercepted, bridge, client_of, handle_with, object, patient, server, with_sessions,
 };
-use crate::isolation::{listen_by_header, outcome_of, plain_client};
+use crate::isolation::{connect_as, listen_by_header, outcome_of};
 use crate::matrix::wait_until;
 
 /// Time limit for the arrival of a change.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Serves a server over HTTP at an address; returns the address and the task.
-async fn serve_at(server: &Server, address: &str) -> (String, JoinHandle<()>) {
-    let listener = HttpListener::bind(address).await.expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
+/// Serves a server over HTTP on a listening socket, which stays open after the task: nobody else gets its port.
+fn serve_at(server: &Server, socket: &std::net::TcpListener) -> JoinHandle<()> {
+    let listener = socket.try_clone().expect("a handle");
+    let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+    let listener = HttpListener::from_listener(listener);
     let service = server.http(HttpServerOptions::default());
-    let serving = tokio::spawn(async move { drop(listener.serve(service, pending()).await) });
-    (address, serving)
+    tokio::spawn(async move { drop(listener.serve(service, pending()).await) })
 }
 
 /// A server restarted at the same address has no sessions and no streams: the bridge subscribes again, and its clients
@@ -42,7 +42,10 @@ async fn subscriptions_outlast_a_restarted_server() {
     let over_http = || revisions().filter(|revision| revision.as_str() > "2024-11-05");
     for of_server in over_http() {
         let server = server(of_server);
-        let (address, serving) = serve_at(&server, "127.0.0.1:0").await;
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        socket.set_nonblocking(true).expect("a socket");
+        let address = socket.local_addr().expect("an address");
+        let serving = serve_at(&server, &socket);
         let endpoint = HttpEndpoint::new(&format!("http://{address}/mcp")).expect("a URL");
         let endpoint = endpoint.retry(Duration::from_millis(20));
         let bridge = Bridge::new(endpoint, Options::default()).await;
@@ -76,7 +79,7 @@ async fn subscriptions_outlast_a_restarted_server() {
         }
         serving.abort();
         let _ = serving.await;
-        let (_, serving) = serve_at(&server, &address).await;
+        let serving = serve_at(&server, &socket);
         for (client, _, changes) in &mut clients {
             while changes.try_recv().is_ok() {}
             let pair = format!(
@@ -102,10 +105,18 @@ async fn equal_subscriptions_share_a_connection() {
         let upstream = InMemory::new(&server);
         let bridge = bridge(upstream.clone()).await;
         let listening = listen_by_header(&bridge).await;
-        let (own, other) = (
-            plain_client(&listening.url, "own").await,
-            plain_client(&listening.url, "other").await,
-        );
+        let accepted = Arc::<AtomicUsize>::default();
+        let connect = async |principal: &'static str| {
+            let counted = Arc::clone(&accepted);
+            let on_event = move |event| {
+                if let ClientEvent::Subscribed(..) = event {
+                    counted.fetch_add(1, Relaxed);
+                }
+            };
+            let config = ClientConfig::new(Identity::new("plain", "1.0.0"));
+            connect_as(&listening.url, principal, "2026-07-28", config, on_event).await
+        };
+        let (own, other) = (connect("own").await, connect("other").await);
         // The connection on which the bridge has learned the identity of the server.
         let none = || upstream.connections() == 0;
         wait_until(none, &format!("server {of_server}: no connection")).await;
@@ -117,10 +128,12 @@ async fn equal_subscriptions_share_a_connection() {
             tokio::spawn(listening.expect("a request"))
         };
         let mut all: Vec<_> = (0..CLIENTS).map(|_| subscribe(&own)).collect();
-        let running = || bridge.usage().requests == CLIENTS && upstream.connections() == 1;
+        let are_accepted =
+            |count: usize| bridge.usage().requests == count && accepted.load(Relaxed) >= count;
+        let running = || are_accepted(CLIENTS) && upstream.connections() == 1;
         wait_until(running, &format!("server {of_server}: one connection")).await;
         all.push(subscribe(&other));
-        let two = || bridge.usage().requests == CLIENTS + 1 && upstream.connections() == 2;
+        let two = || are_accepted(CLIENTS + 1) && upstream.connections() == 2;
         wait_until(two, &format!("server {of_server}: two connections")).await;
         // The remaining subscribers keep the shared subscription.
         all.drain(1..CLIENTS)
