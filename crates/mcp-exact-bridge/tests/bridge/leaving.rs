@@ -121,6 +121,8 @@ async fn clients_that_leave_leave_nothing() {
                 let upstream = Slow::new(server(of_server));
                 let mut options = Options::default();
                 options.connections = 2;
+                // Longer than the test waits for the end of a connection.
+                options.connect_timeout = Duration::from_secs(600);
                 let bridge = if is_shared {
                     Bridge::new(SharedUpstream(upstream.clone()), options).await
                 } else {
