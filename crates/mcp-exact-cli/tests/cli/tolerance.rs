@@ -16,6 +16,8 @@ use serde_json::Value;
 #[cfg(feature = "http")]
 use crate::program::ProgramOutput;
 use crate::program::run;
+#[cfg(feature = "bridge")]
+use crate::program::run_until_answered;
 
 /// A server of 2025-06-18 with an odd tool, and prompts that fail.
 const SERVER: &str = r#"
@@ -208,7 +210,7 @@ fn call_prints(entrance: Entrance, call: fn(&Case) -> ProgramOutput) {
 fn findings(case: &Case) -> BTreeSet<String> {
     let (_runtime, url) = serve(case);
     let examine = |call: &[&str]| {
-        let options = ["doctor", "--timeout", "1", "--json"];
+        let options = ["doctor", "--timeout", "60", "--json"];
         run(
             Path::new("."),
             &[&options[..], call, &[&*url]].concat(),
@@ -301,7 +303,7 @@ fn pages_of_a_list_are_settable() {
         );
         std::fs::write(path, config).expect("a file");
         let arguments = [&["bridge", "--config", path][..], options].concat();
-        let ended = run(folder.path(), &arguments, LISTING_CLIENT.as_bytes());
+        let ended = list_tools(folder.path(), &arguments);
         let count = |name: &str| ended.out.matches(name).count();
         let found = (count("long__a"), count("short__a"));
         assert_eq!(found, (of_long, 2), "{}", ended.err);
@@ -315,11 +317,7 @@ fn pages_of_a_list_are_settable() {
         "strict = true\n[servers.long]\nurl = \"{url}\"\nmax-pages = 2\n[servers.sh]\ncommand = \"sh\"\nargs = [\"-c\", \"exit\"]\n"
     );
     std::fs::write(path, config).expect("a file");
-    let ended = run(
-        folder.path(),
-        &["bridge", "--config", path],
-        LISTING_CLIENT.as_bytes(),
-    );
+    let ended = list_tools(folder.path(), &["bridge", "--config", path]);
     assert!(!ended.out.contains("long__a"), "{}", ended.out);
     for words in [
         "a server is left out of a list",
@@ -346,7 +344,7 @@ fn entries_have_limits() {
     let start = |text: String| {
         std::fs::write(folder.path().join("servers"), format!("\u{feff}{text}")).expect("a file");
         let arguments = ["bridge", "--config", "servers"];
-        run(folder.path(), &arguments, LISTING_CLIENT.as_bytes())
+        list_tools(folder.path(), &arguments)
     };
     for text in [
         toml("timeout = 5\nmessage-bytes = 100000\nmax-pages = 5\nrevision = \"2025-11-25\"\n"),
@@ -395,6 +393,12 @@ const LISTING_CLIENT: &str = concat!(
     "\n",
 );
 
+/// Runs a gateway for this client, which waits for the list.
+#[cfg(feature = "bridge")]
+fn list_tools(folder: &Path, arguments: &[&str]) -> ProgramOutput {
+    run_until_answered(folder, arguments, LISTING_CLIENT.as_bytes(), 2)
+}
+
 /// A list that fails in one server of the gateway is named with its server and its method; the rest is shown.
 #[test]
 #[cfg(feature = "bridge")]
@@ -409,7 +413,7 @@ fn gateway_names_failed_lists() {
     );
     std::fs::write(folder.path().join("bridge.toml"), config).expect("a file");
     let arguments = ["bridge", "--config", "bridge.toml"];
-    let ended = run(folder.path(), &arguments, LISTING_CLIENT.as_bytes());
+    let ended = list_tools(folder.path(), &arguments);
     assert!(
         ended.out.contains("tidy__echo"),
         "{}{}",
@@ -446,7 +450,7 @@ fn gateway_logs_repairs() {
         "\n",
     );
     let arguments = ["bridge", "--config", "bridge.toml"];
-    let ended = run(folder.path(), &arguments, input.as_bytes());
+    let ended = run_until_answered(folder.path(), &arguments, input.as_bytes(), 3);
     assert_eq!(ended.code, 0, "{}", ended.err);
     let audit = std::fs::read_to_string(folder.path().join("audit.jsonl")).expect("a log");
     let lines = audit
