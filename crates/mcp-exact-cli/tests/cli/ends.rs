@@ -108,39 +108,61 @@ fn start(folder: &Path, arguments: &[&str], is_wrapped: bool) -> Child {
     child
 }
 
+/// Number of attempts for what a machine may delay: the end of a command in time, and a server that reads before it is
+/// killed.
+const ATTEMPTS: usize = 3;
+
+/// Ends a command by a signal, and checks that its server ends with it. Returns what came too late, if anything did:
+/// the command, or the cancellation of its call, which a server that gets no processor does not read before it is
+/// killed.
+fn end_by_signal(
+    (arguments, code): &(&[&str], Option<i32>),
+    (signal, number): (&str, i32),
+    is_wrapped: bool,
+) -> Result<(), String> {
+    let what = format!("{arguments:?} {signal} {is_wrapped}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = start(folder.path(), arguments, is_wrapped);
+    let id = child.id().to_string();
+    // Its input stays open: what ends it is the signal.
+    let _input = child.stdin.take();
+    let told = Command::new("kill").args([signal, &id]).status();
+    assert!(told.expect("kill runs").success(), "{what}");
+    let begun = Instant::now();
+    let ended = child.wait().expect("it ends").code();
+    let took = begun.elapsed();
+    assert_eq!(ended, Some(code.unwrap_or(128 + number)), "{what}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name));
+    for pid in read("pids").expect("process ids").lines() {
+        wait_until(&format!("{what}: the server {pid} lives"), || {
+            !is_running(pid)
+        });
+    }
+    // Two seconds, and as much again for a loaded machine.
+    if took >= Duration::from_secs(4) {
+        return Err(format!("{what} took {took:?}"));
+    }
+    let log = read("log").expect("a log");
+    if arguments[0] == "call" && !log.contains("notifications/cancelled") {
+        return Err(format!("{what} was not cancelled: {log}"));
+    }
+    Ok(())
+}
+
 /// Every command ends by every signal, and its server with it: its input is closed, then it is asked to exit, then killed.
 #[test]
 fn signals_end_commands_and_servers() {
-    let check = |(arguments, code): &(&[&str], Option<i32>)| {
-        for (signal, number) in SIGNALS {
+    let check = |command: &(&[&str], Option<i32>)| {
+        for signal in SIGNALS {
             // One signal shows that wrappers make no difference.
             for is_wrapped in [false, true]
                 .into_iter()
-                .take(if number == 15 { 2 } else { 1 })
+                .take(if signal.1 == 15 { 2 } else { 1 })
             {
-                let what = format!("{arguments:?} {signal} {is_wrapped}");
-                let folder = tempfile::tempdir().expect("a folder");
-                let mut child = start(folder.path(), arguments, is_wrapped);
-                let id = child.id().to_string();
-                // Its input stays open: what ends it is the signal.
-                let _input = child.stdin.take();
-                let told = Command::new("kill").args([signal, &id]).status();
-                assert!(told.expect("kill runs").success(), "{what}");
-                let begun = Instant::now();
-                let ended = child.wait().expect("it ends").code();
-                // Two seconds, and as much again for a loaded machine.
-                assert!(begun.elapsed() < Duration::from_secs(4), "{what}");
-                assert_eq!(ended, Some(code.unwrap_or(128 + number)), "{what}");
-                let read = |name: &str| std::fs::read_to_string(folder.path().join(name));
-                for pid in read("pids").expect("process ids").lines() {
-                    wait_until(&format!("{what}: the server {pid} lives"), || {
-                        !is_running(pid)
-                    });
-                }
-                let is_cancelled = read("log")
-                    .expect("a log")
-                    .contains("notifications/cancelled");
-                assert!(is_cancelled || arguments[0] != "call", "{what}");
+                let late: Vec<String> = (0..ATTEMPTS)
+                    .map_while(|_| end_by_signal(command, signal, is_wrapped).err())
+                    .collect();
+                assert!(late.len() < ATTEMPTS, "{late:?}");
             }
         }
     };
@@ -210,6 +232,10 @@ fn sessions_over_http_are_deleted() {
             b"",
         );
         assert_eq!(ended.code, 0, "{command:?} {}", ended.err);
+        // The server may read what it was sent when the client has ended.
+        wait_until(&format!("{command:?} deletes no session"), || {
+            peer.count("DELETE") > 0
+        });
         assert_eq!(peer.count("DELETE"), 1, "{command:?} {:?}", peer.methods());
     }
 }
