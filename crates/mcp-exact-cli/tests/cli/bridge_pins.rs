@@ -135,7 +135,9 @@ fn added_pins_wait_for_their_lock_file() {
     let folder = folder.path();
     let mut gateway = BridgeProcess::start(folder, &["--config", "bridge.toml"]);
     let pinned = format!("{plain}[pins]\nfile = \"bridge.lock\"\npolicy = \"withhold\"\n");
-    std::fs::write(folder.join("bridge.toml"), pinned).expect("written");
+    // In one step: the gateway reads no part of a file.
+    std::fs::write(folder.join("pinned.toml"), pinned).expect("written");
+    std::fs::rename(folder.join("pinned.toml"), folder.join("bridge.toml")).expect("renamed");
     let told = gateway.wait_for_line("nothing has changed");
     assert!(told.contains("`mcp-exact bridge pin` writes it"), "{told}");
     assert_eq!(bridge(folder, "pin").code, 0);
