@@ -112,7 +112,7 @@ fn unread_output_stops_nothing() {
         let pids = std::fs::read_to_string(folder.path().join("pids")).expect("process ids");
         for pid in pids.lines() {
             // The system ends a killed process a moment later.
-            let is_gone = (0..500).any(|_| {
+            let is_gone = (0..6000).any(|_| {
                 let is_running = is_running(pid);
                 if is_running {
                     std::thread::sleep(std::time::Duration::from_millis(10));
@@ -208,7 +208,7 @@ fn processes_are_ready_for_the_next_client() {
                     .filter(|line| line.starts_with('a'))
                     .count()
             };
-            let are_ready = (0..1000).any(|_| {
+            let are_ready = (0..6000).any(|_| {
                 let are_ready = of_a() >= expected;
                 if !are_ready {
                     std::thread::sleep(std::time::Duration::from_millis(10));

@@ -116,7 +116,7 @@ async fn accounts_outlive_the_gateway() {
         sessions.display(),
         server.url,
     );
-    let (gateway, url) = start_gateway(data.path(), &text).await;
+    let (mut gateway, url) = start_gateway(data.path(), &text).await;
     let error = call(data.path(), &home, &url, "mail__connect_mail")
         .await
         .expect_err("no account");
@@ -127,9 +127,9 @@ async fn accounts_outlive_the_gateway() {
         call(data.path(), &home, &url, "mail__who").await.as_deref(),
         Ok("ann")
     );
-    drop(gateway);
+    gateway.kill().await.expect("it is killed");
     let both = text.replace(old, &format!("{new}, {old}"));
-    let (gateway, url) = start_gateway(data.path(), &both).await;
+    let (mut gateway, url) = start_gateway(data.path(), &both).await;
     assert_eq!(
         call(data.path(), &home, &url, "mail__who").await.as_deref(),
         Ok("ann")
@@ -148,7 +148,7 @@ async fn accounts_outlive_the_gateway() {
     }
     let folder = sessions.join("tokens");
     let tokens = check_damaged(data.path(), &reseal, &folder).await;
-    drop(gateway);
+    gateway.kill().await.expect("it is killed");
     let (_gateway, url) = start_gateway(data.path(), &text.replace(old, new)).await;
     assert_eq!(
         call(data.path(), &home, &url, "mail__who").await.as_deref(),
