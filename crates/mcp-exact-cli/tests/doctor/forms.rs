@@ -155,7 +155,7 @@ pub fn check_misplaced() -> Result<(), Failed> {
 fn doctor(arguments: &[&str]) -> Result<Output, Failed> {
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
     Ok(doctor
-        .args(["doctor", "--timeout", "5"])
+        .args(["doctor", "--timeout", "60"])
         .args(arguments)
         .output()?)
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -21,8 +21,6 @@ pub const REVISION_COUNT: usize = HANDSHAKE_REVISIONS.len() + 1;
 pub const SSE_REVISION_COUNT: usize = HANDSHAKE_REVISIONS.len();
 /// Prefix of the names of members of `_meta` that the specification defines.
 const META_PREFIX: &str = "io.modelcontextprotocol/";
-/// Id of the only HTTP session of this server.
-const SESSION_ID: &str = "session-1";
 
 /// Serves over `transport` with the given fault, until standard input ends.
 pub fn serve(transport: &str, fault: &str) {
@@ -395,8 +393,10 @@ fn serve_stdio(fault: &str) {
     }
 }
 
-/// True after the client has ended the HTTP session.
-static SESSION_ENDED: AtomicBool = AtomicBool::new(false);
+/// Number of HTTP sessions so far.
+static SESSION_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Ids of the HTTP sessions that the client has ended.
+static ENDED_SESSIONS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Serves over HTTP on a free port, and prints the URL.
 fn serve_http(fault: &str) {
@@ -555,10 +555,12 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     let message = &request.body;
     let version = message["params"]["_meta"][format!("{META_PREFIX}protocolVersion")].as_str();
     let is_initialize = message["method"] == "initialize";
+    let session_id = request.header("mcp-session-id").unwrap_or_default();
     match request.method.as_str() {
         "GET" => return empty(if fault == "get-404" { 404 } else { 405 }),
         "DELETE" => {
-            SESSION_ENDED.store(true, Ordering::Release);
+            let mut ended = ENDED_SESSIONS.lock().expect("a lock");
+            ended.push(session_id.to_owned());
             return empty(204);
         }
         _ => {}
@@ -570,9 +572,10 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     if let Some(version) = version {
         return respond_stateless_http(&mut server, request, version);
     }
-    if is_initialize {
-        SESSION_ENDED.store(false, Ordering::Release);
-    } else if SESSION_ENDED.load(Ordering::Acquire) && fault != "immortal-session" {
+    let ended = ENDED_SESSIONS.lock().expect("a lock");
+    let has_ended = ended.iter().any(|ended| ended == session_id);
+    drop(ended);
+    if !is_initialize && has_ended && fault != "immortal-session" {
         return empty(404);
     }
     let header = request.header("mcp-protocol-version");
@@ -591,7 +594,8 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
         one => server.respond_to(one),
     };
     let session = if is_initialize {
-        format!("mcp-session-id: {SESSION_ID}\r\n")
+        let number = SESSION_COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("mcp-session-id: session-{number}\r\n")
     } else {
         String::new()
     };
