@@ -106,8 +106,9 @@ impl EventLog for FaultyLog {
     }
 }
 
-/// Handles events like the echo server, with three additional tools. `work` and `burst` write their argument to the
-/// journal and report progress; `burst` makes no pauses. `announce` announces a change of the tool list.
+/// Handles events like the echo server, with four additional tools. `work` and `burst` write their argument to the
+/// journal and report progress; `burst` makes no pauses. `begin` reports progress and has no result. `announce`
+/// announces a change of the tool list.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>, announce: &dyn Fn()) {
     let ServerEvent::Request(request) = &event else {
         return echo::handle(server, event);
@@ -148,6 +149,10 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>, announce: &
                 }
                 let _ = server.reply(key, result(&argument));
             });
+        }
+        // Begins, and never ends.
+        Some("begin") => {
+            let _ = server.progress(key, &Progress::new(1.0));
         }
         Some("announce") => {
             announce();

@@ -9,14 +9,14 @@ use mcp_exact_session::{CallOptions, ClientEvent};
 use mcp_exact_tests_redis::daemon::{Balancer, RedisServer};
 use mcp_exact_tests_redis::servers::Setup;
 use mcp_exact_tests_transport::echo;
-use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
+use mcp_exact_transport::{ClientHandle, ProgressCallback};
 use tokio::time::{sleep, timeout};
 
 use super::SERVER_PROGRAM;
 
 /// Time limit that is longer than any operation in these tests needs.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Requests of one client reach all processes, answers reach the process that waits for them, and each change is
 /// announced once.
@@ -116,15 +116,29 @@ async fn death_of_a_process_is_reported() {
             .expect("a URL")
             .connect(settings, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
+    let begun = Arc::new(AtomicUsize::new(0));
     let calls = (0..6).map(|_| {
-        let params = echo::call_params("never", "");
+        let params = echo::call_params("begin", "");
+        let begun = Arc::clone(&begun);
+        let note: ProgressCallback = Box::new(move |_| {
+            begun.fetch_add(1, Ordering::Relaxed);
+        });
+        let options = CallOptions {
+            progress: true,
+            ..CallOptions::default()
+        };
         client
-            .request("tools/call", params, CallOptions::default(), None)
+            .request("tools/call", params, options, Some(note))
             .expect("sent")
     });
     let calls: Vec<_> = calls.collect();
-    // Each process has some of them.
-    sleep(Duration::from_millis(500)).await;
+    // Each process has some of them, and the client has an event of each.
+    let all_begun = async {
+        while begun.load(Ordering::Relaxed) < calls.len() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(TIMEOUT, all_begun).await.expect("in time");
     for server in &mut servers {
         server.kill();
         server.start_again();
