@@ -368,14 +368,15 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// Starts HAProxy with a generated configuration for these servers.
+    /// Starts HAProxy with a generated configuration for these servers. A server that takes no connections is down at
+    /// once, and one that is slow to answer is not.
     pub fn start(servers: &[SocketAddr]) -> Self {
         use std::fmt::Write as _;
 
         let (port, directory) = (free_port(), tempfile::tempdir().expect("a directory"));
         let mut text = format!(
             "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1m\n  timeout server 1m\n  timeout tunnel 1m\n  \
-             option redispatch 1\n  retries 3\n  retry-on conn-failure\n\
+             timeout check 30s\n  option redispatch 1\n  retries 3\n  retry-on conn-failure\n\
              frontend all\n  bind 127.0.0.1:{port}\n  default_backend servers\n\
              backend servers\n  balance roundrobin\n  option httpchk GET /health\n  http-check expect rstatus .\n"
         );

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use mcp_exact_tests_redis::daemon::{Balancer, RedisServer, free_port};
 use mcp_exact_tests_transport::http::RawClient;
 use tokio::process::Command;
-use tokio::time::{Duration, sleep, timeout};
+use tokio::time::{Duration, Instant, sleep, timeout};
 
 use super::stores::TIMEOUT;
 
@@ -42,7 +42,12 @@ async fn example_serves_one_session() {
     timeout(TIMEOUT, ready).await.expect("in time");
     let session = client.begin().await;
     let mut seen = BTreeSet::new();
-    for id in 10..22 {
+    let begun = Instant::now();
+    for id in 10.. {
+        // The balancer passes over a server that was busy for a moment.
+        if id >= 22 && (seen.len() == processes.len() || begun.elapsed() > TIMEOUT) {
+            break;
+        }
         let call = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"take","arguments":{{"steps":3}},"_meta":{{"progressToken":{id}}}}}}}"#
         );
