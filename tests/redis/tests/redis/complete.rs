@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcp_exact_redis::{Redis, RedisOptions};
+use mcp_exact_redis::Redis;
 use mcp_exact_tests_redis::daemon::RedisServer;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 use tokio::time::sleep;
+
+use super::stores::options_of;
 
 /// Returns the stream with a number in one session.
 fn stream(number: u64) -> LogStream {
@@ -28,7 +30,7 @@ fn events() -> Vec<LogEvent> {
 
 /// Creates the stores of a process with an event lifetime.
 fn start(server: &RedisServer, lifetime: Duration) -> Redis {
-    let mut options = RedisOptions::new(server.url());
+    let mut options = options_of(server);
     options.event_lifetime = lifetime;
     Redis::start(&options).expect("usable options")
 }
@@ -37,7 +39,7 @@ fn start(server: &RedisServer, lifetime: Duration) -> Redis {
 #[tokio::test]
 async fn complete_streams_are_read_elsewhere() {
     let server = RedisServer::start();
-    let lifetime = Duration::from_secs(2);
+    let lifetime = Duration::from_secs(5);
     let [writer, reader] = [(); 2].map(|()| start(&server, lifetime).event_log());
     let begun = writer.begin(&stream(1), None, events()).await;
     assert!(begun.is_ok(), "{begun:?}");

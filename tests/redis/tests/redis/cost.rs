@@ -8,14 +8,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_redis::{Redis, RedisOptions};
+use mcp_exact_redis::Redis;
 use mcp_exact_tests_redis::burst;
 use mcp_exact_tests_redis::daemon::RedisServer;
 use mcp_exact_tests_transport::http::{TestServer, call};
 use mcp_exact_transport::http::server::HttpServerOptions;
 use tokio::time::{sleep, timeout};
 
-use super::stores::TIMEOUT;
+use super::stores::{TIMEOUT, options_of};
 
 /// Returns the number of scripts and transactions that Redis has run.
 fn round_trips(server: &RedisServer) -> u64 {
@@ -44,7 +44,7 @@ async fn calls_take_little_network() {
     /// Number of measured calls.
     const CALLS: u32 = 200;
     let daemon = RedisServer::start();
-    let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+    let redis = Redis::start(&options_of(&daemon)).expect("usable options");
     let server = server(&redis).await;
     let session = server.begin().await;
     let before = network(&daemon);
@@ -71,7 +71,7 @@ async fn server(redis: &Redis) -> TestServer {
 #[tokio::test]
 async fn calls_take_few_commands() {
     let daemon = RedisServer::start();
-    let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+    let redis = Redis::start(&options_of(&daemon)).expect("usable options");
     let server = server(&redis).await;
     let session = server.begin().await;
     // The end of the handshake is announced.
@@ -123,7 +123,7 @@ async fn idle_sessions_are_small() {
     /// Number of sessions that share the measured memory.
     const SESSIONS: usize = 1000;
     let daemon = RedisServer::start();
-    let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+    let redis = Redis::start(&options_of(&daemon)).expect("usable options");
     let server = server(&redis).await;
     let used = || {
         let memory = daemon.command(&["INFO", "memory"]);

@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use mcp_exact_redis::{Redis, RedisEventLog, RedisOptions, RedisSessionStore};
+use mcp_exact_redis::{Redis, RedisEventLog, RedisSessionStore};
 use mcp_exact_tests_redis::daemon::RedisServer;
 use mcp_exact_tests_redis::simulation::store::{LAST_WILL, ReadResult, Store, StreamKey};
 use mcp_exact_tests_support::Rng;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 use mcp_exact_transport::store::{Lineage, SessionRecord, SessionStore};
+
+use super::stores::options_of;
 
 /// Number of random operations.
 const OPERATION_COUNT: usize = 3000;
@@ -120,7 +122,7 @@ fn append(
 async fn model_agrees_with_scripts() {
     let server = RedisServer::start_with(&["--appendfsync", "no"]);
     let processes = [1, 2].map(|id| {
-        let redis = Redis::start(&RedisOptions::new(server.url())).expect("usable options");
+        let redis = Redis::start(&options_of(&server)).expect("usable options");
         Process {
             id,
             log: redis.event_log(),

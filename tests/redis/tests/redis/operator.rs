@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use mcp_exact_redis::{Redis, RedisOptions};
+use mcp_exact_redis::Redis;
 use mcp_exact_tests_redis::daemon::RedisServer;
 use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{TestServer, call};
@@ -12,7 +12,7 @@ use mcp_exact_tests_transport::process::settle;
 use mcp_exact_transport::http::server::HttpServerOptions;
 use serde_json::Value;
 
-use super::stores::TIMEOUT;
+use super::stores::{TIMEOUT, options_of};
 
 /// Environment variable with the path of the program `mcp-exact`.
 const PROGRAM_VARIABLE: &str = "MCP_EXACT_PROGRAM";
@@ -37,7 +37,7 @@ fn run(redis: &RedisServer, arguments: &[&str]) -> (Option<i32>, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_see_and_end_sessions() {
     let daemon = RedisServer::start();
-    let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+    let redis = Redis::start(&options_of(&daemon)).expect("usable options");
     let options = redis.share(HttpServerOptions::default());
     let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
     let (first, second) = (server.begin().await, server.begin().await);

@@ -12,18 +12,23 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 
-use super::stores::TIMEOUT;
+use super::stores::{TIMEOUT, options_of};
 
-/// Lease of the processes.
+/// Lease of a process that soon knows which others are dead.
 const LEASE: Duration = Duration::from_millis(300);
-/// Time after which each process knows that another one is dead: its lease, a whole lease of its own, and the time for which
+/// Time after which such a process knows that another one has ended: a whole lease of its own, and the time for which
 /// the result of a check is kept.
-const DEATH: Duration = Duration::from_millis(1_500);
+const DEATH: Duration = Duration::from_secs(3);
 
 /// Starts a process with a key prefix of its own.
 fn start(server: &RedisServer, prefix: &str) -> Redis {
-    let mut options = RedisOptions::new(server.url());
-    options.lease = LEASE;
+    start_with(server, prefix, options_of(server).lease)
+}
+
+/// Starts a process with a key prefix and a lease of its own.
+fn start_with(server: &RedisServer, prefix: &str, lease: Duration) -> Redis {
+    let mut options = options_of(server);
+    options.lease = lease;
     options.prefix = prefix.to_owned();
     Redis::start(&options).expect("usable options")
 }
@@ -34,7 +39,7 @@ async fn the_store_on_redis_keeps_the_contract() {
     let server = RedisServer::start();
     let first = start(&server, "a");
     contract::task_store(&first.task_store(), async || {
-        let next = start(&server, "a");
+        let next = start_with(&server, "a", LEASE);
         first.end().await.expect("ended");
         sleep(DEATH).await;
         next.task_store()
@@ -42,17 +47,17 @@ async fn the_store_on_redis_keeps_the_contract() {
     .await;
     contract::task_limits(&start(&server, "b").task_store().limit(4)).await;
     contract::task_bytes(&start(&server, "c").task_store().bytes(40_000)).await;
-    let mut options = RedisOptions::new(server.url());
+    let mut options = options_of(&server);
     options.prefix = "d".to_owned();
     keeps_shared_contract(&options).await;
 }
 
 /// Runs the suite for stores of two processes.
 pub async fn keeps_shared_contract(options: &RedisOptions) {
+    let first = Redis::start(options).expect("usable options");
     let mut options = options.clone();
     options.lease = LEASE;
-    let start = || Redis::start(&options).expect("usable options");
-    let (first, second) = (start(), start());
+    let second = Redis::start(&options).expect("usable options");
     contract::shared_task_store(&first.task_store(), &second.task_store(), async || {
         first.end().await.expect("ended");
         sleep(DEATH).await;
@@ -67,7 +72,7 @@ async fn expired_tasks_make_room() {
     let redis_server = RedisServer::start();
     let store = start(&redis_server, "a").task_store().limit(2);
     let server = Server::builder("test", "1")
-        .tasks(Tasks::new().store(store).lifetime(Duration::from_secs(2)))
+        .tasks(Tasks::new().store(store).lifetime(Duration::from_secs(6)))
         .tool(Tool::new("ok").task(), || async { "done" })
         .build()
         .expect("a server");
@@ -256,13 +261,13 @@ async fn any_process_answers_for_a_task() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_of_a_dead_process_are_taken_over() {
     let redis_server = RedisServer::start();
-    let second = process(start(&redis_server, "a").task_store());
+    let second = process(start_with(&redis_server, "a", LEASE).task_store());
     second.server.start().await.expect("started");
     let other = client(&second.server).await;
     let dying = Runtime::new().expect("a runtime");
     let redis = {
         let _inside = dying.enter();
-        start(&redis_server, "a")
+        start_with(&redis_server, "a", Duration::from_secs(5))
     };
     let store = redis.task_store();
     let created = dying.spawn(async move {

@@ -10,14 +10,14 @@ use mcp_exact::{Client, KeyRing, Revision, revisions};
 use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::SealedStore;
 use mcp_exact_auth::contract;
-use mcp_exact_redis::{RedisOptions, RedisTokenStore};
+use mcp_exact_redis::RedisTokenStore;
 use mcp_exact_tests_redis::daemon::RedisServer;
 use serde_json::json;
 use tokio::time::timeout;
 
 use super::gateway::Gateway;
 use super::operator::program;
-use super::stores::TIMEOUT;
+use super::stores::{TIMEOUT, options_of};
 
 #[path = "../../../../crates/mcp-exact-bridge/tests/bridge/users/authority.rs"]
 mod authority;
@@ -32,8 +32,13 @@ use protected::Protected;
 
 /// Opens a token store on a Redis server.
 fn open(server: &RedisServer) -> RedisTokenStore {
-    let mut options = RedisOptions::new(server.url());
-    options.lease = Duration::from_millis(300);
+    open_with(server, options_of(server).lease)
+}
+
+/// Opens a token store on a Redis server whose locks have this lease.
+fn open_with(server: &RedisServer, lease: Duration) -> RedisTokenStore {
+    let mut options = options_of(server);
+    options.lease = lease;
     RedisTokenStore::open(&options).expect("usable options")
 }
 
@@ -60,7 +65,7 @@ async fn token_stores_follow_their_suite() {
     assert!(error.contains("belongs to another record"), "{error}");
 
     // The process of this runtime ends without releasing its lock.
-    let killed = open(&daemon);
+    let killed = open_with(&daemon, Duration::from_millis(300));
     let held = std::thread::spawn(move || {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let held = runtime.block_on(killed.lock("k")).expect("a lock");
@@ -68,10 +73,12 @@ async fn token_stores_follow_their_suite() {
         std::mem::forget(held);
     });
     held.join().expect("no panic");
-    let lock = timeout(TIMEOUT, plain.lock("k")).await;
+    let lease = Duration::from_secs(2);
+    let living = open_with(&daemon, lease);
+    let lock = timeout(TIMEOUT, living.lock("k")).await;
     let lock = lock.expect("the lease has ended").expect("a lock");
     // Three leases long it is renewed.
-    let other = timeout(Duration::from_millis(900), plain.lock("k")).await;
+    let other = timeout(lease * 3, plain.lock("k")).await;
     assert!(other.is_err(), "it is held");
     drop(lock);
     let again = timeout(TIMEOUT, plain.lock("k")).await;

@@ -12,14 +12,14 @@ use mcp_exact_transport::store::{BusMessage, ChangeBus as _};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{sleep, timeout};
 
-use super::stores::TIMEOUT;
+use super::stores::{TIMEOUT, options_of};
 
 /// While Redis is down, requests that need Redis are refused with status 503 and a `Retry-After` header.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_have_retry_after() {
     let mut daemon = RedisServer::start();
     let mut options = RedisOptions::new(daemon.url());
-    options.command_timeout = Duration::from_millis(300);
+    options.command_timeout = Duration::from_secs(2);
     let redis = Redis::start(&options).expect("usable options");
     let options = redis.share(HttpServerOptions::default());
     let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
@@ -55,7 +55,7 @@ async fn refusals_have_retry_after() {
 async fn sessions_end_everywhere_or_nowhere() {
     let mut daemon = RedisServer::start();
     let mut options = RedisOptions::new(daemon.url());
-    options.command_timeout = Duration::from_millis(300);
+    options.command_timeout = Duration::from_secs(2);
     let redis = Redis::start(&options).expect("usable options");
     let options = redis.share(HttpServerOptions::default());
     let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
@@ -84,7 +84,7 @@ async fn lost_sse_records_are_restored() {
     let daemon = RedisServer::start();
     let mut servers = Vec::new();
     for _ in 0..2 {
-        let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+        let redis = Redis::start(&options_of(&daemon)).expect("usable options");
         let options = redis.share(HttpServerOptions::default());
         servers.push(TestServer::start_handler(Arc::new(echo::handle), options).await);
     }
@@ -120,7 +120,7 @@ async fn lost_sse_records_are_restored() {
 /// Starts two processes on one Redis.
 async fn two_processes(daemon: &RedisServer) -> [(Redis, TestServer); 2] {
     let start = async || {
-        let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+        let redis = Redis::start(&options_of(daemon)).expect("usable options");
         let options = redis.share(HttpServerOptions::default());
         let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
         (redis, server)
@@ -219,7 +219,7 @@ async fn read_until(stream: &mut (impl AsyncRead + Unpin), wanted: &str) -> Stri
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_events_end_the_stream() {
     let daemon = RedisServer::start();
-    let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+    let redis = Redis::start(&options_of(&daemon)).expect("usable options");
     let options = redis.share(HttpServerOptions::default());
     let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
     let session = server.begin().await;
