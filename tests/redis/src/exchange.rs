@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Time limit after which a request without an outcome is a violation.
-const OUTCOME_TIMEOUT: Duration = Duration::from_secs(30);
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time without data after which a stream is resumed.
+const RESUME_AFTER: Duration = Duration::from_secs(10);
 /// Delay before a request is sent again.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
@@ -260,8 +262,7 @@ impl CheckingClient {
         let mut body = response.into_body();
         let mut text = String::new();
         loop {
-            // A stream without data for this time is resumed.
-            let frame = timeout(OUTCOME_TIMEOUT / 3, body.frame()).await;
+            let frame = timeout(RESUME_AFTER, body.frame()).await;
             let Ok(Some(Ok(frame))) = frame else {
                 break;
             };
