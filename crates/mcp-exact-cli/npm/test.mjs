@@ -49,7 +49,7 @@ for (const [way, options] of Object.entries(ways)) {
     });
 
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-      test(`${signal} reaches the program, whose exit code counts`, { timeout: 20_000 }, async () => {
+      test(`${signal} reaches the program, whose exit code counts`, { timeout: 60_000 }, async () => {
         const waiting = `process.on("${signal}", () => process.exit(9));\nprocess.stdin.on("end", () => process.exit(1)).resume();\n`;
         const script = install(name(signal), `#!${process.execPath}\n${waiting}console.log("ready");\n`);
         const child = spawn(process.execPath, [...options, script], { stdio: ["pipe", "pipe", "inherit"] });
