@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
@@ -166,18 +167,39 @@ async fn killed_processes_are_started_again() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let revision = named(revision);
         let (changed, mut changes) = mpsc::unbounded_channel();
-        let (connect, mut events) = observe(command().revision(revision));
+        let (sender, mut events) = mpsc::unbounded_channel();
+        // The next process starts after the call has failed, whose error is then about the end of the first one.
+        let (failed, has_failed) = std::sync::mpsc::channel::<()>();
+        let has_failed = Mutex::new(has_failed);
+        let connect = command()
+            .revision(revision)
+            .on_connection_event(move |event| {
+                let is_lost = matches!(event, ConnectionEvent::Lost(_));
+                drop(sender.send(event));
+                if is_lost {
+                    // An error says that `failed` was dropped.
+                    let _ = has_failed.lock().expect("a lock").recv();
+                }
+            });
         let connect = connect
             .reconnect(Reconnect::new())
             .on_change(move |change| drop(changed.send(change)));
         let client = connect.await.expect("a client");
         let _subscription = client.subscribe(["x://a"]).await.expect("a subscription");
         let first = process_id(&client).await;
-        let (call, ()) = tokio::join!(client.call_tool("forever", &()), async {
-            forever_runs(&client).await;
-            signal("-9", &first);
-        });
-        let error = call.expect_err("it is killed");
+        let mut call = client.call_tool("forever", &()).into_future();
+        tokio::select! {
+            biased;
+            ended = &mut call => panic!("{ended:?}"),
+            () = forever_runs(&client) => signal("-9", &first),
+        }
+        // The exit status is known then.
+        wait_for(&mut events, |event| {
+            matches!(event, ConnectionEvent::Lost(_))
+        })
+        .await;
+        let error = call.await.expect_err("it is killed");
+        drop(failed);
         assert!(
             matches!(
                 error,
@@ -235,8 +257,8 @@ async fn stopped_processes_are_replaced() {
     let client = connect.reconnect(policy).await.expect("a client");
     let first = process_id(&client).await;
     signal("-STOP", &first);
-    let call = client.call_tool("pid", &()).idle_timeout(SHORT).await;
-    assert_eq!(call.map(drop), Err(ClientError::TimedOut));
+    // A thread of the process that has not stopped yet may still answer.
+    while client.call_tool("pid", &()).idle_timeout(SHORT).await != Err(ClientError::TimedOut) {}
     wait_for(&mut events, is_restored).await;
     assert_ne!(process_id(&client).await, first);
     let is_gone = Command::new("kill").args(["-0", &first]).output();
@@ -295,12 +317,17 @@ async fn half_open_connections_are_noticed() {
     let address = server.address.clone();
     let (connect, mut events) = observe(Client::connect(&format!("http://{address}/mcp")));
     let policy = Reconnect::new().answer_limit(Some(SHORT)).without_limit();
-    let client = connect
+    let connect = connect
         .revision(named("2025-11-25"))
         .connect_timeout(SHORT)
-        .reconnect(policy)
-        .await
-        .expect("a client");
+        .reconnect(policy);
+    let client = loop {
+        match connect.clone().await {
+            // On a slow machine, even a server that answers may take longer than the limit.
+            Err(ClientError::Negotiation(_)) => {}
+            connected => break connected.expect("a client"),
+        }
+    };
     let first = process_id(&client).await;
     server.kill();
     let silent = tokio::net::TcpListener::bind(&address).await;
