@@ -131,7 +131,7 @@ async fn roots_can_be_replaced() {
 }
 
 /// Every call accepts request options: time limits, progress, logs, and a trace context.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn every_call_accepts_request_options() {
     /// Time limit that all handlers exceed.
     const SHORT: std::time::Duration = std::time::Duration::from_millis(20);

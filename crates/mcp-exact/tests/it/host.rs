@@ -20,7 +20,7 @@ fn server(reply: &'static str) -> Server {
 }
 
 /// A failing server and a hanging server do not affect the other servers.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn failing_servers_do_not_affect_others() {
     let (silent, _kept_open) = memory_pair(1024, 1024);
     let host = Host::builder()

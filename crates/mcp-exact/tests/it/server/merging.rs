@@ -29,7 +29,7 @@ async fn merged_servers_have_prefixes() -> Result {
 }
 
 /// A merged builder keeps its start functions and its layers; the layers wrap only the tools of this builder.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn merged_servers_keep_their_layers() -> Result {
     let started = Arc::new(AtomicBool::new(false));
     let starts = Arc::clone(&started);
