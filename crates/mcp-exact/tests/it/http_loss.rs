@@ -56,7 +56,7 @@ impl Killable {
     /// Ends the server with all its connections; returns its address.
     async fn kill(mut self) -> String {
         let runtime = self.runtime.take().expect("it runs");
-        let end = move || runtime.shutdown_timeout(Duration::from_secs(10));
+        let end = move || runtime.shutdown_timeout(Duration::from_secs(60));
         tokio::task::spawn_blocking(end).await.expect("it ends");
         std::mem::take(&mut self.address)
     }
@@ -200,7 +200,9 @@ async fn missed_list_changes_are_reported_once() {
     let url = format!("http://{}/mcp", server.address);
     let (sender, mut log) = mpsc::unbounded_channel();
     let reported = sender.clone();
+    let newest = mcp_exact::revisions().next_back().expect("a revision");
     let client = Client::connect(&url)
+        .revision(newest)
         .reconnect(policy())
         .on_connection_event(move |event| match event {
             ConnectionEvent::AttemptFailed { .. } => {}

@@ -443,7 +443,9 @@ async fn missed_list_changes_are_reported_once() {
     let (connect, _) = line.connect(&server, policy.without_limit());
     let (sender, mut log) = mpsc::unbounded_channel();
     let reported = sender.clone();
+    let newest = mcp_exact::revisions().next_back().expect("a revision");
     let client = connect
+        .revision(newest)
         .on_connection_event(move |event| drop(reported.send(Ok(event))))
         .on_change(move |change| drop(sender.send(Err(change))))
         .await

@@ -8,7 +8,9 @@ use mcp_exact::{
     Client, Cx, DirectoryTaskStore, Error, JsonObject, Result, Server, TaskStore as _, Tasks, Tool,
 };
 
-use super::{Confirm, client, connect, create_task, get_task, object, params_of, poll_until, text};
+use super::{
+    Confirm, client, connect, create_task, get_task, newest, object, params_of, poll_until, text,
+};
 
 /// Folder that is removed on drop.
 pub(super) struct Folder(pub(super) PathBuf);
@@ -85,9 +87,8 @@ async fn tasks_survive_a_restart() {
     // Each process asks what the one before was killed with, has an answer, and prints the next page.
     for page in 1..=3 {
         let process = Process::start(&folder.0);
-        let client = connect(Client::connect(&process.url))
-            .await
-            .expect("a client");
+        let client = connect(Client::connect(&process.url)).revision(newest());
+        let client = client.await.expect("a client");
         let created = match task.take() {
             Some(task) => task,
             None => {
@@ -116,9 +117,8 @@ async fn tasks_survive_a_restart() {
     let mut ends = Vec::new();
     for _ in 0..2 {
         let process = Process::start(&folder.0);
-        let client = connect(Client::connect(&process.url))
-            .await
-            .expect("a client");
+        let client = connect(Client::connect(&process.url)).revision(newest());
+        let client = client.await.expect("a client");
         let end = poll_until(&client, &task, "completed").await;
         ends.push(end.get("result").expect("a result").to_string());
         drop(process);

@@ -8,7 +8,7 @@ use mcp_exact::transport::http::server::{
 };
 use mcp_exact::{Client, ListedDefinition, Principal, Resource, ResourceTemplate, Tool};
 
-use super::{builder, connect, create_task, error_code, get_task, params_of, text};
+use super::{builder, connect, create_task, error_code, get_task, newest, params_of, text};
 
 /// Authenticator whose principal is always `ada`; a header contains the granted scopes.
 struct HeaderAuthenticator;
@@ -65,9 +65,8 @@ async fn all_requests_require_the_scope() {
     let with = |scopes: &'static str| {
         let value = http::HeaderValue::from_static(scopes);
         let endpoint = HttpEndpoint::new(&url).expect("a URL");
-        connect(Client::http(
-            endpoint.header("x-scopes".parse().expect("a name"), value),
-        ))
+        let endpoint = endpoint.header("x-scopes".parse().expect("a name"), value);
+        connect(Client::http(endpoint)).revision(newest())
     };
     let (admin, guest) = (
         with("admin").await.expect("a client"),
