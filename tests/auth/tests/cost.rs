@@ -1,11 +1,11 @@
 //! Memory that the authentication of a request allocates: it must be equal for one key and for a key set of the maximum
 //! size.
 //!
-//! This test is a separate executable, because it counts all allocations of the process. The executable `verify_cost`
+//! This test is a separate executable, because it counts all allocations of a thread. The executable `verify_cost`
 //! measures the duration.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
 
 use mcp_exact::transport::http::server::Authenticate as _;
 use mcp_exact_auth::server::{Jwks, ResourceServer};
@@ -16,10 +16,10 @@ use serde_json::json;
 /// System allocator that counts the allocations and the allocated bytes.
 struct CountingAllocator;
 
-/// Number of allocations of the process so far.
-static ALLOCATION_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Number of bytes that the process has allocated so far.
-static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// Numbers of allocations and of allocated bytes of this thread so far; the test harness has a thread of its own.
+    static ALLOCATED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
 
 /// Allocator of this executable.
 #[global_allocator]
@@ -32,8 +32,8 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 // SAFETY: every function passes its arguments unchanged to the system allocator.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATION_COUNT.fetch_add(1, Ordering::Relaxed);
-        ALLOCATED_BYTES.fetch_add(layout.size(), Ordering::Relaxed);
+        let (calls, bytes) = ALLOCATED.get();
+        ALLOCATED.set((calls + 1, bytes + layout.size()));
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -72,15 +72,10 @@ fn count_allocations(keys: usize) -> (usize, usize) {
         for _ in 0..2 {
             let request = http::Request::post(RESOURCE).header("authorization", &bearer);
             let (mut parts, ()) = request.body(()).expect("a request").into_parts();
-            let before = (
-                ALLOCATION_COUNT.load(Ordering::Relaxed),
-                ALLOCATED_BYTES.load(Ordering::Relaxed),
-            );
+            let before = ALLOCATED.get();
             let accepted = server.authenticate(&mut parts).await;
-            counted = (
-                ALLOCATION_COUNT.load(Ordering::Relaxed) - before.0,
-                ALLOCATED_BYTES.load(Ordering::Relaxed) - before.1,
-            );
+            let after = ALLOCATED.get();
+            counted = (after.0 - before.0, after.1 - before.1);
             accepted.expect("the token is valid");
         }
         counted
