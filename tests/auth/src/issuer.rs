@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcp_exact::auth::server::{Access, ResourceServer};
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
-use mcp_exact::{Headers, Server, Tool};
+use mcp_exact::{Cx, Headers, Server, Tool};
 use serde_json::{Value, json};
 
 use crate::site::{Site, encode, json_response as respond_json, response};
@@ -132,7 +132,9 @@ pub async fn start_server(issuer: &Issuer) -> String {
         .tool(Tool::new("write").scope("write"), || async {
             "written".to_owned()
         })
-        .tool("late", |access: Access| async move {
+        .tool("late", |access: Access, cx: Cx| async move {
+            // The response begins with it, however little time is left.
+            let _ = cx.progress(1, 2);
             let left = access.expires().duration_since(SystemTime::now());
             let longer = left.unwrap_or_default() + Duration::from_millis(100);
             tokio::time::sleep(longer).await;

@@ -234,6 +234,7 @@ async fn subscriptions_end_with_their_token() {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
+            "progressToken": 1,
         });
         let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         send_request(&endpoint, "POST", headers, &body.to_string()).await
