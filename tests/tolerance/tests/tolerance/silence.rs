@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::gateway::client_of;
 
-/// Limit of a connection; the probe has half of it.
+/// Limit of a connection to a server that answers nothing. The others have the time that a slow machine needs.
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Starts a server that is silent on the probe, until the flag is set: then it knows no handshake any more.
@@ -39,7 +39,7 @@ fn silent_peer() -> (HttpPeer, Arc<AtomicBool>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_clones() {
     let (peer, is_modern) = silent_peer();
-    let connect = Client::connect(&peer.url).connect_timeout(LIMIT);
+    let connect = Client::connect(&peer.url);
     for _ in 0..3 {
         let client = connect.clone().await.expect("a session");
         assert_eq!(client.revision().as_str(), "2025-06-18");
@@ -58,19 +58,24 @@ async fn of_clones() {
 /// A failure forgets what was remembered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_failures() {
-    let is_down = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&is_down);
-    let peer = HttpPeer::start(move |request| match request.method() {
-        "server/discover" => PeerReply::Silence,
-        "initialize" if flag.load(Ordering::Acquire) => PeerReply::Silence,
-        _ => legacy_reply(request, "2025-06-18"),
+    let [is_down, answers_probe] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let flags = [&is_down, &answers_probe].map(Arc::clone);
+    let peer = HttpPeer::start(move |request| {
+        let [is_down, answers_probe] = [0, 1].map(|at: usize| flags[at].load(Ordering::Acquire));
+        match request.method() {
+            "server/discover" if !answers_probe => PeerReply::Silence,
+            "initialize" if is_down => PeerReply::Silence,
+            _ => legacy_reply(request, "2025-06-18"),
+        }
     });
-    let connect = Client::connect(&peer.url).connect_timeout(LIMIT);
+    let connect = Client::connect(&peer.url);
     connect.clone().await.expect("a session");
     is_down.store(true, Ordering::Release);
-    connect.clone().await.expect_err("no answer");
+    let failed = connect.clone().connect_timeout(LIMIT).await;
+    failed.expect_err("no answer");
     assert_eq!(peer.count("server/discover"), 1);
     is_down.store(false, Ordering::Release);
+    answers_probe.store(true, Ordering::Release);
     connect.await.expect("a session");
     assert_eq!(peer.count("server/discover"), 2);
 }
@@ -80,7 +85,6 @@ async fn of_a_host() {
     let (peer, _) = silent_peer();
     let host = Host::builder()
         .server("silent", Client::connect(&peer.url))
-        .configure(|_, connect| connect.connect_timeout(LIMIT))
         .start()
         .await;
     host.restart("silent").await.expect("a session");
@@ -93,7 +97,8 @@ async fn of_a_host() {
 async fn of_the_gateway() {
     let (peer, _) = silent_peer();
     let mut options = Options::default();
-    options.connect_timeout = LIMIT;
+    // The probe has most of this time.
+    options.list_within = Duration::from_secs(2);
     let endpoint = HttpEndpoint::new(&peer.url).expect("a URL");
     let bridge = Bridge::new(endpoint, options).await.expect("a bridge");
     for _ in 0..2 {
