@@ -2,20 +2,23 @@
 //!
 //! Tools: `echo` replies immediately, `later` replies from a task, `never` does not reply, `count` and `slow` report
 //! progress, `ask` requests the client's roots, `note` writes its argument into the journal of the process, `metrics`
-//! returns the metrics of the connections of the process.
+//! returns the metrics of the connections of the process, `last` replies after the process is asked to end, and
+//! `received` returns the number of calls of `last`.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcp_exact_session::{
     CallOptions, ClientConfig, ClientEvent, ClientSettings, Identity, IncomingRequest,
-    InputRequest, JsonObject, Offer, Outcome, PeerError, Progress, RawResult, Reply, SendOutcome,
-    ServerConfig, ServerEvent, ServerSettings, Side,
+    InputRequest, JsonObject, Offer, Outcome, PeerError, Progress, RawResult, Reply, RequestKey,
+    SendOutcome, ServerConfig, ServerEvent, ServerSettings, Side,
 };
 use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle, connection_metrics};
 use serde_json::{Value, json};
 
 use crate::file_store::Journal;
+use crate::process::terminated;
 
 /// Supported revisions, newest first.
 pub const REVISIONS: [&str; 5] = [
@@ -28,6 +31,9 @@ pub const REVISIONS: [&str; 5] = [
 
 /// Number of progress notifications of the tool `steps`.
 pub const STEPS: u32 = 20;
+
+/// Number of calls of the tool `last` that this process has received.
+static LAST_CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// Journal that the tool `note` writes to, if it is set.
 pub static JOURNAL: OnceLock<Journal> = OnceLock::new();
@@ -228,9 +234,35 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
                 roots.object().to_string()
             })))
         }
+        "last" => {
+            reply_last(server, key, argument == "quietly");
+            None
+        }
+        "received" => Some(text(&LAST_CALLS.load(Ordering::SeqCst).to_string())),
         "never" => None,
         other => Some(PeerError::invalid_params(format!("unknown tool {other}")).into()),
     }
+}
+
+/// Replies to a call some time after the process is asked to end. Unless the call is quiet, reports progress twice
+/// before, and eight times after that.
+fn reply_last(server: ServerHandle, key: RequestKey, is_quiet: bool) {
+    let ended = terminated();
+    LAST_CALLS.fetch_add(1, Ordering::SeqCst);
+    tokio::spawn(async move {
+        let report = |step: u32| {
+            if !is_quiet {
+                let _ = server.progress(key, &Progress::new(f64::from(step)));
+            }
+        };
+        (1..=2).for_each(report);
+        ended.await;
+        for step in 3..=10 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            report(step);
+        }
+        let _ = server.reply(key, text("last"));
+    });
 }
 
 /// Handles the events of the test client: answers `roots/list`, and refuses other requests of the server.

@@ -152,15 +152,19 @@ pub fn raise_open_files() {
     }
 }
 
-/// Completes when this process receives SIGTERM, or Ctrl-C if the system has no SIGTERM.
-pub async fn terminated() {
+/// Returns a future that completes when this process receives SIGTERM, or Ctrl-C if the system has no SIGTERM. A
+/// SIGTERM that arrives after this call is not missed.
+pub fn terminated() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
-    {
+    let mut terminate = {
         use tokio::signal::unix::{SignalKind, signal};
 
-        let mut terminate = signal(SignalKind::terminate()).expect("a runtime");
+        signal(SignalKind::terminate()).expect("a runtime")
+    };
+    async move {
+        #[cfg(unix)]
         terminate.recv().await;
+        #[cfg(not(unix))]
+        tokio::signal::ctrl_c().await.expect("a runtime");
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.expect("a runtime");
 }

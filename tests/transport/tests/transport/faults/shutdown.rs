@@ -82,10 +82,28 @@ fn borrowed_headers<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'static 
         .collect()
 }
 
+/// Waits until a server has received this number of calls of the tool `last` in a session.
+async fn wait_for_calls(client: RawClient, session: &str, count: u32) {
+    let headers = [("Mcp-Session-Id", session)];
+    let expected = format!("\"text\":\"{count}\"");
+    let received = async {
+        for id in 100.. {
+            let body = call(id, "received", "");
+            let reply = client.send_to("/mcp", "POST", &headers, &body).await;
+            if reply.body.contains(&expected) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(STEP_TIMEOUT, received).await;
+    waited.expect("the calls arrive");
+}
+
 /// After SIGTERM, a server answers its calls in flight before it exits.
 #[tokio::test]
 async fn terminated_server_answers_calls_in_flight() {
-    let mut server = ServerProcess::start(HTTP_SERVER, &[]);
+    let mut server = ServerProcess::start(HTTP_SERVER, &["drain=60000"]);
     let client = server.client();
     let session = client.begin().await;
     let headers = [("Mcp-Session-Id", session.as_str())];
@@ -93,23 +111,25 @@ async fn terminated_server_answers_calls_in_flight() {
         .open(&client.request("/mcp", "GET", &headers, ""))
         .await;
     read(&mut standalone, "id: ").await;
-    let mut later = open(client, &session, &call(2, "later", "in flight")).await;
-    let mut slow = open(client, &session, &call(3, "slow", "")).await;
-    let (headers, body) = stateless_call(4, "slow", "");
+    // All of them end after the signal.
+    let mut quiet = open(client, &session, &call(2, "last", "quietly")).await;
+    let mut streamed = open(client, &session, &call(3, "last", "")).await;
+    let (headers, body) = stateless_call(4, "last", "");
     let request = client.request("/mcp", "POST", &borrowed_headers(&headers), &body);
     let mut stateless = client.open(&request).await;
-    for stream in [&mut slow, &mut stateless] {
+    for stream in [&mut streamed, &mut stateless] {
         let begun = read(stream, "\"progress\":1").await;
         assert!(!begun.contains("\"result\""), "{begun}");
     }
+    wait_for_calls(client, &session, 3).await;
     server.signal("TERM");
     let end = read(&mut standalone, "").await;
     assert!(end.ends_with("0\r\n\r\n"), "it ends in order: {end}");
-    let answer = read(&mut later, "").await;
-    assert!(answer.contains("in flight"), "{answer}");
-    for stream in [&mut slow, &mut stateless] {
+    let answer = read(&mut quiet, "").await;
+    assert!(answer.contains("\"text\":\"last\""), "{answer}");
+    for stream in [&mut streamed, &mut stateless] {
         let rest = read(stream, "").await;
-        assert!(rest.contains("\"text\":\"slow\""), "{rest}");
+        assert!(rest.contains("\"text\":\"last\""), "{rest}");
         assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
     }
     assert!(server.has_ended_well(STEP_TIMEOUT));
@@ -139,10 +159,10 @@ async fn terminated_server_answers_over_sse() {
 async fn next_process_sends_recorded_answers() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = format!("store={}", directory.path().display());
-    let mut first = ServerProcess::start(HTTP_SERVER, &[&store]);
+    let mut first = ServerProcess::start(HTTP_SERVER, &[&store, "drain=60000"]);
     let session = first.client().begin().await;
-    let mut stream = open(first.client(), &session, &call(2, "slow", "")).await;
-    let text = read(&mut stream, "\"progress\":2").await;
+    let mut stream = open(first.client(), &session, &call(2, "last", "")).await;
+    let text = read(&mut stream, "\"progress\":2.0}").await;
     drop(stream);
     first.signal("TERM");
     assert!(first.has_ended_well(STEP_TIMEOUT));
@@ -155,7 +175,7 @@ async fn next_process_sends_recorded_answers() {
     ];
     let reply = second.client().send_to("/mcp", "GET", &headers, "").await;
     assert_eq!(reply.status, 200, "{reply:?}");
-    assert!(reply.body.contains("\"text\":\"slow\""), "{reply:?}");
+    assert!(reply.body.contains("\"text\":\"last\""), "{reply:?}");
     let all = text.clone() + &reply.body;
     for step in 1..=10 {
         let step = format!("\"progress\":{step}.0}}");
@@ -177,7 +197,7 @@ async fn silent_connections_delay_no_shutdown() {
     // Both are accepted before this one is answered.
     assert_eq!(server.send("POST", &[], INITIALIZE).await.status, 200);
     server.stop();
-    let stopped = tokio::time::timeout(Duration::from_secs(20), &mut server.task).await;
+    let stopped = tokio::time::timeout(STEP_TIMEOUT, &mut server.task).await;
     stopped
         .expect("in time")
         .expect("no panic")
