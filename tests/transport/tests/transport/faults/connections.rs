@@ -116,7 +116,7 @@ async fn connections_above_the_limit_wait() {
 /// A client that sends a byte occasionally is disconnected after the timeout, and does not delay other clients.
 #[tokio::test]
 async fn slow_loris_is_cut_off() {
-    let server = ServerProcess::start(HTTP_SERVER, &["header_timeout=500"]);
+    let server = ServerProcess::start(HTTP_SERVER, &["header_timeout=3000"]);
     call(&server).await;
     let before = open_files(server.id());
     let mut lorises = JoinSet::new();
