@@ -60,8 +60,8 @@ impl TestServer {
         Self::serve(handler, options, ListenOptions::default()).await
     }
 
-    /// Binds a free port and starts the server.
-    async fn serve(
+    /// Starts a server with this handler and these service and listener options.
+    pub async fn serve(
         handler: Arc<dyn ServerHandler>,
         options: HttpServerOptions,
         listen: ListenOptions,
@@ -128,7 +128,7 @@ impl RawClient {
         let mut stream = self.open(&request).await;
         let mut bytes = Vec::new();
         let read = stream.read_to_end(&mut bytes);
-        tokio::time::timeout(Duration::from_secs(10), read)
+        tokio::time::timeout(Duration::from_secs(60), read)
             .await
             .expect("in time")
             .expect("read");
