@@ -105,7 +105,8 @@ async fn killed_server_ends_calls() {
         ("2025-11-25", "/mcp"),
         ("2024-11-05", "/sse"),
     ] {
-        let mut server = ServerProcess::start(HTTP_SERVER, &[]);
+        // No call gets an event stream, which its client would try to resume for two minutes.
+        let mut server = ServerProcess::start(HTTP_SERVER, &["stream_after=3600000"]);
         let transport = match revision {
             "2024-11-05" => HttpTransport::Sse,
             _ => HttpTransport::Streamable,
