@@ -115,6 +115,8 @@ impl ServiceUnderTest {
         let options = HttpServerOptions {
             event_log: Some(Arc::new(MemoryEventLog::default())),
             sessions: MAX_SESSIONS,
+            // Measured with the real clock: no session makes room for another one.
+            unused_after: Duration::from_secs(3600),
             stream_after: Duration::from_millis(1),
             ..HttpServerOptions::default()
         };
