@@ -65,7 +65,7 @@ pub fn client_settings(revision: &str) -> Arc<ClientSettings> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
     config.offer = Offer::new([revision]).expect("compiled in");
     config.capabilities = object(json!({ "roots": { "listChanged": true } }));
-    config.handshake_timeout = Duration::from_secs(10);
+    config.handshake_timeout = Duration::from_secs(30);
     config.build().expect("a configuration")
 }
 

@@ -35,6 +35,8 @@ impl Cluster {
             event_log: Some(Arc::clone(&self.log) as _),
             change_bus: self.bus.clone().map(|bus| bus as Arc<dyn ChangeBus>),
             sessions,
+            // No session makes room for another one.
+            unused_after: Duration::from_secs(3600),
             ..HttpServerOptions::default()
         };
         HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
@@ -118,9 +120,9 @@ async fn status(service: &HttpService, method: &str, id: &str, body: &str) -> u1
     response.status().as_u16()
 }
 
-/// Waits until a condition holds; panics after 20 seconds.
+/// Waits until a condition holds; panics after a minute.
 async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         if holds().await {
             return;
         }

@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 
 /// Settings of a client that offers every revision.
 fn settings() -> Arc<ClientSettings> {
-    let config = ClientConfig::new(Identity::new("client", "1"));
+    let mut config = ClientConfig::new(Identity::new("client", "1"));
+    // Every peer answers probes, or closes the connection.
+    config.probe_timeout = Duration::from_secs(30);
     config.build().expect("a configuration")
 }
 

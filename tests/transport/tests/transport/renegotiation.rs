@@ -34,6 +34,8 @@ const CHANGES: [(&str, &str); 4] = [
 fn settings(revisions: &[&str]) -> Arc<ClientSettings> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
     config.offer = Offer::new(revisions.iter().copied()).expect("compiled in");
+    // A process may start slowly.
+    config.probe_timeout = Duration::from_secs(30);
     config.build().expect("a configuration")
 }
 

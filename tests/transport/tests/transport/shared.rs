@@ -21,7 +21,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 /// Time limit of a step.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends a request in a session and returns the connection.
 async fn open(to: SocketAddr, method: &str, session: &str, body: &str) -> TcpStream {
@@ -263,6 +263,8 @@ async fn full_process_takes_no_block() {
             session_store: Some(Arc::clone(&store)),
             change_bus: Some(Arc::clone(&bus) as _),
             sessions,
+            // No session makes room for another one.
+            unused_after: Duration::from_secs(3600),
             ..HttpServerOptions::default()
         };
         TestServer::start(options).await
@@ -288,7 +290,7 @@ async fn full_process_takes_no_block() {
 #[tokio::test]
 async fn resync_ends_http_sse_sessions() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
-    for (idle, has_resync) in [(1800, true), (1, false)] {
+    for (idle, has_resync) in [(1800, true), (4, false)] {
         let bus = Arc::new(MemoryChangeBus::default());
         let server = TestServer::start(HttpServerOptions {
             session_store: Some(Arc::clone(&store)),

@@ -20,11 +20,15 @@ use tokio::time::timeout;
 
 use crate::wire::{Tokens, start};
 
+/// Time after which an unused session makes room for another one, in tests in which none does.
+const NEVER: Duration = Duration::from_secs(3600);
+
 /// If the maximum number of sessions is reached, `initialize` gets status 503 until a session ends.
 #[tokio::test]
 async fn sessions_are_counted() {
     let options = HttpServerOptions {
         sessions: 2,
+        unused_after: NEVER,
         ..HttpServerOptions::default()
     };
     let server = TestServer::start(options).await;
@@ -52,6 +56,7 @@ async fn clients_have_shares_of_sessions() {
     let options = HttpServerOptions {
         sessions: 3,
         sessions_per_client: 2,
+        unused_after: NEVER,
         authenticate: Some(Arc::new(Tokens)),
         ..HttpServerOptions::default()
     };
@@ -243,6 +248,7 @@ impl Authenticate for Forwarded {
 async fn authentication_names_the_address() {
     let options = HttpServerOptions {
         sessions_per_client: 1,
+        unused_after: NEVER,
         authenticate: Some(Arc::new(Forwarded)),
         ..HttpServerOptions::default()
     };

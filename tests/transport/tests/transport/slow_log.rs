@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Time limit of an arrival.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Gate at which operations wait: counts the operations that have arrived, and admits one operation per permit.
 pub struct Gate {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use mcp_exact_session::{CallOptions, ClientConfig, Identity, Outcome};
+use mcp_exact_session::{CallOptions, ClientConfig, ClientSettings, Identity, Outcome};
 use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
 use mcp_exact_transport::http::client::HttpEndpoint;
 use mcp_exact_transport::{ClientHandle, ConnectionOptions, ServerCommand, connect, memory_pair};
@@ -82,6 +82,14 @@ async fn crash_is_reported_with_last_lines() {
     );
 }
 
+/// Returns the settings of a client that offers every revision, and whose probe waits until a process has started on a
+/// busy machine.
+fn patient_config() -> Arc<ClientSettings> {
+    let mut config = ClientConfig::new(Identity::new("tester", "1"));
+    config.probe_timeout = Duration::from_secs(30);
+    config.build().expect("a configuration")
+}
+
 /// A callback receives the lines of a server that ends at the probe, and of its second process only what is new; the error does not
 /// repeat them.
 #[tokio::test]
@@ -108,8 +116,7 @@ async fn repeated_lines_are_passed_on_once() {
             .stderr(move |line| {
                 lines.lock().expect("not poisoned").push(line.to_owned());
             });
-        let config = ClientConfig::new(Identity::new("tester", "1")).build();
-        let config = config.expect("a configuration");
+        let config = patient_config();
         let (client, driver) = command
             .connect(config, None, Arc::new(echo::answer))
             .expect("started");
@@ -141,9 +148,7 @@ async fn killed_server_ends_calls() {
 /// "Backward Compatibility").
 #[tokio::test]
 async fn server_killed_by_probe_is_restarted() {
-    let config = ClientConfig::new(Identity::new("tester", "1"))
-        .build()
-        .expect("a configuration");
+    let config = patient_config();
     let command = ServerCommand::new(SERVER_PROGRAM).arg("fragile");
     let (client, driver) = command
         .connect(config, None, Arc::new(echo::answer))
@@ -180,7 +185,7 @@ async fn start_stubborn_server(file: &std::path::Path) -> (ClientHandle, JoinHan
         if process.ends_with('\n') {
             return (client, driver, process.trim().to_owned());
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "no grandchild");
+        assert!(start.elapsed() < Duration::from_secs(60), "no grandchild");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -197,11 +202,11 @@ async fn stubborn_group_is_killed_at_close() {
     until_ended(&grandchild).await;
 }
 
-/// Waits until a process has ended; panics after five seconds.
+/// Waits until a process has ended; panics after a minute.
 async fn until_ended(process: &str) {
     let start = Instant::now();
     while is_running(process) {
-        assert!(start.elapsed() < Duration::from_secs(5), "an orphan stays");
+        assert!(start.elapsed() < Duration::from_secs(60), "an orphan stays");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -230,7 +235,7 @@ async fn drivers_stopped_at_once_end_their_connections() {
     for (client, driver) in [process, memory, http] {
         // There was no await since it was spawned: it has not been polled.
         driver.abort();
-        let ended = tokio::time::timeout(Duration::from_secs(20), client.ready()).await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), client.ready()).await;
         assert!(ended.expect("an end").is_err());
         client.closed().await;
     }

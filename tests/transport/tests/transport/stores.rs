@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use crate::slow_log::{Gate, SlowLog};
 
 /// Time limit of a step.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates a service of the test server.
 fn service(options: HttpServerOptions) -> HttpService {
@@ -54,7 +54,7 @@ async fn read_until(body: &mut ResponseBody, wanted: &str) -> String {
 
 /// Waits until a condition holds; panics after a time limit.
 async fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         if holds() {
             return;
         }
@@ -318,7 +318,7 @@ async fn closed_session_stays_closed() {
 
 /// Waits until the store has no record of a session.
 async fn until_gone(store: &MemorySessionStore, id: &str) {
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         if store.load(id).await.expect("loaded").is_none() {
             return;
         }
