@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use mcp_exact_session::{IncomingRequest, Json, JsonObject, Progress, Reply, ServerEvent};
 use mcp_exact_tests_transport::echo;
-use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, call, stateless_call};
+use mcp_exact_tests_transport::http::{INITIALIZE, RawClient, TestServer, call, stateless_call};
 use mcp_exact_transport::event_log::StoreFuture;
 use mcp_exact_transport::http::server::{
     AuthFuture, Authenticate, Authenticated, HttpServerOptions, ListenOptions, RemoteAddress,
 };
 use mcp_exact_transport::store::{SessionRecord, SessionStore, SessionStoreError};
 use mcp_exact_transport::{RequestContext, ServerHandle};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -102,6 +102,13 @@ async fn large_clients_get_no_session() {
 /// Requests that a server has received and not answered, and which it answers when they are taken out.
 type Unanswered = Arc<Mutex<Vec<(ServerHandle, IncomingRequest<RequestContext>)>>>;
 
+/// Sends a large request to a server that may refuse it before it has received all of it; returns the connection.
+async fn send_to_busy(client: RawClient, request: &str) -> TcpStream {
+    let mut stream = client.open("").await;
+    let _ = stream.write_all(request.as_bytes()).await;
+    stream
+}
+
 /// The body of a request counts until the request has ended: a client with many large requests that are not answered yet
 /// leaves room for others.
 #[tokio::test]
@@ -131,7 +138,7 @@ async fn bodies_count_until_requests_end() {
         let client = *server;
         async move {
             let mut answer = String::new();
-            let mut stream = client.open(&request).await;
+            let mut stream = send_to_busy(client, &request).await;
             stream.read_to_string(&mut answer).await.expect("an answer");
             let status = answer.split(' ').nth(1).map(str::to_owned);
             (status.unwrap_or_default(), answer.contains("retry-after"))
@@ -208,7 +215,7 @@ async fn bodies_count_while_sessions_are_sought() {
         let request = server.request("/", "POST", &headers, &body);
         let client = *server;
         async move {
-            let mut stream = client.open(&request).await;
+            let mut stream = send_to_busy(client, &request).await;
             let mut status = [0; 12];
             stream.read_exact(&mut status).await.expect("an answer");
             String::from_utf8_lossy(&status).into_owned()
