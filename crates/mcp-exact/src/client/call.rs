@@ -23,6 +23,7 @@ use crate::protocol::{
     Json, JsonObject, Level, Lifecycle, Outcome, PendingRequest, Progress, SendError, TraceContext,
     lifecycle_of, method,
 };
+use mcp_exact_transport::ClientHandle;
 use tokio::time::Instant;
 
 /// State of the future of a request.
@@ -37,6 +38,8 @@ enum RequestState {
     /// The request was sent and has no answer yet. The client keeps what it sends again if it connects again.
     Waiting {
         request: PendingRequest,
+        /// Connection on which it was sent.
+        handle: ClientHandle,
         parts: Option<Box<RequestParts>>,
         #[allow(dead_code, reason = "counts the request until it is dropped")]
         in_flight: InFlight,
@@ -138,10 +141,15 @@ impl Future for Request {
                     }
                     this.state = this.send(params, progress)?;
                 }
-                RequestState::Waiting { request, parts, .. } => {
+                RequestState::Waiting {
+                    request,
+                    handle,
+                    parts,
+                    ..
+                } => {
                     let outcome = ready!(Pin::new(&mut *request).poll(cx));
                     if is_loss(&outcome) {
-                        let failure = Failure::of(request);
+                        let failure = Failure::of(request, handle.clone());
                         let parts = parts.take().map(|parts| *parts);
                         let recovery = recover(Arc::clone(&this.link), parts, failure);
                         this.state = RequestState::Recovering(Box::pin(recovery));
@@ -188,18 +196,23 @@ impl Request {
             })
         });
         let callback = progress.as_ref().map(callback);
-        match self.link.request(&self.method, params, options, callback) {
+        let handle = self.link.handle();
+        let sent = self
+            .link
+            .request_on(&handle, &self.method, params, options, callback);
+        match sent {
             Ok(request) => {
                 let in_flight = self.link.count_request();
                 Ok(RequestState::Waiting {
                     request,
+                    handle,
                     parts,
                     in_flight,
                 })
             }
             Err(SendError::Closed) => {
                 let parts = parts.map(|parts| *parts);
-                let recovery = recover(Arc::clone(&self.link), parts, Failure::UNSENT);
+                let recovery = recover(Arc::clone(&self.link), parts, Failure::unsent(handle));
                 Ok(RequestState::Recovering(Box::pin(recovery)))
             }
             Err(error) => Err(ClientError::Send(error)),

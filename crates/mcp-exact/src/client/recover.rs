@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_exact_transport::{PendingRequest, ProgressCallback};
+use mcp_exact_transport::{ClientHandle, PendingRequest, ProgressCallback};
 use tokio::time::Instant;
 
 use super::error::{ClientError, CloseReason, into_result};
@@ -28,22 +28,28 @@ pub(super) struct RequestParts {
 
 /// How a request has lost its connection.
 pub(super) struct Failure {
+    /// Connection that was lost.
+    handle: ClientHandle,
     /// True if the request did not reach the server.
-    pub(super) is_unsent: bool,
+    is_unsent: bool,
     /// True if the request may be sent again although the server may have executed it.
-    pub(super) may_repeat: bool,
+    may_repeat: bool,
 }
 
 impl Failure {
-    /// Failure of a request that could not be sent, because the connection was gone.
-    pub(super) const UNSENT: Self = Self {
-        is_unsent: true,
-        may_repeat: true,
-    };
-
-    /// Returns the failure of a request that has ended without an answer.
-    pub(super) fn of(request: &PendingRequest) -> Self {
+    /// Returns the failure of a request that could not be sent, because its connection was gone.
+    pub(super) fn unsent(handle: ClientHandle) -> Self {
         Self {
+            handle,
+            is_unsent: true,
+            may_repeat: true,
+        }
+    }
+
+    /// Returns the failure of a request of a connection that has ended without an answer.
+    pub(super) fn of(request: &PendingRequest, handle: ClientHandle) -> Self {
+        Self {
+            handle,
             is_unsent: request.is_unsent(),
             may_repeat: request.may_repeat(),
         }
@@ -71,13 +77,14 @@ pub(super) fn callback(progress: &SharedProgress) -> ProgressCallback {
 
 impl RequestParts {
     /// Sends the request, with the time that is left.
-    fn send(&self, link: &ClientLink) -> Result<PendingRequest, SendError> {
+    fn send(&self, link: &ClientLink, handle: &ClientHandle) -> Result<PendingRequest, SendError> {
         let mut options = self.options.clone();
         if let Some(total) = &mut options.total_timeout {
             *total = total.saturating_sub(self.begun.elapsed());
         }
         let progress = self.progress.as_ref().map(callback);
-        link.request(&self.method, self.params.clone(), options, progress)
+        let params = self.params.clone();
+        link.request_on(handle, &self.method, params, options, progress)
     }
 
     /// Returns the time that the request may wait for a connection.
@@ -97,7 +104,7 @@ pub(super) async fn recover(
 ) -> Result<JsonObject, ClientError> {
     let (mut attempts, mut was_repeated) = (0, false);
     loop {
-        let reason = link.loss().await;
+        let reason = link.loss_of(&failure.handle).await;
         let is_repeated = failure.is_unsent || (failure.may_repeat && !was_repeated);
         let is_by_client = reason == CloseReason::ByClient;
         if failure.is_unsent && link.reconnects() {
@@ -118,10 +125,11 @@ pub(super) async fn recover(
             Ok(Ok(true)) => {}
         }
         attempts += 1;
-        let mut request = match parts.send(&link) {
+        let handle = link.handle();
+        let mut request = match parts.send(&link, &handle) {
             Ok(request) => request,
             Err(SendError::Closed) => {
-                failure = Failure::UNSENT;
+                failure = Failure::unsent(handle);
                 continue;
             }
             Err(error) => return Err(ClientError::Send(error)),
@@ -131,10 +139,13 @@ pub(super) async fn recover(
         if is_answer(&outcome) {
             link.set_unreachable(None);
         }
+        if outcome == Outcome::TimedOut {
+            link.check_liveness();
+        }
         if !is_loss(&outcome) {
             return into_result(outcome);
         }
-        failure = Failure::of(&request);
+        failure = Failure::of(&request, handle);
     }
 }
 

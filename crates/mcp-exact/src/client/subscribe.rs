@@ -141,7 +141,8 @@ fn unsubscribe(
         subscribed.remove(uri);
         let method = method::RESOURCES_UNSUBSCRIBE;
         // A closed connection has already ended the subscription, and from 2026-07-28 on, dropping its request does.
-        requests.extend(link.request(
+        requests.extend(link.request_on(
+            &link.handle(),
             method,
             Some(uri_params(uri)),
             RequestOptions::default(),

@@ -136,7 +136,7 @@ impl ClientLink {
     }
 
     /// Returns the handle of the latest connection.
-    fn handle(&self) -> ClientHandle {
+    pub(super) fn handle(&self) -> ClientHandle {
         lock(&self.connected).handle.clone()
     }
 
@@ -199,8 +199,9 @@ impl ClientLink {
     }
 
     /// Sends a request; the returned future waits for the outcome.
-    pub(super) fn request(
+    pub(super) fn request_on(
         &self,
+        handle: &ClientHandle,
         method: &str,
         params: Option<JsonObject>,
         options: RequestOptions,
@@ -217,7 +218,7 @@ impl ClientLink {
             checks_result: true,
             ..session::CallOptions::default()
         };
-        self.handle().request(method, params, options, progress)
+        handle.request(method, params, options, progress)
     }
 
     /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. Returns the request
@@ -234,7 +235,8 @@ impl ClientLink {
             ..RequestOptions::default()
         };
         let start = || {
-            self.request(
+            self.request_on(
+                &self.handle(),
                 method::SUBSCRIPTIONS_LISTEN,
                 Some(params.clone()),
                 options.clone(),

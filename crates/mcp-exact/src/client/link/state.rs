@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use mcp_exact_transport::ClientHandle;
+
 use super::{ClientLink, LinkState, PRESENT};
 use crate::client::error::{ClientError, CloseReason};
 use crate::client::event::ConnectionEvent;
@@ -63,13 +65,13 @@ impl ClientLink {
         }
     }
 
-    /// Returns the reason why a request has lost its connection, or why it cannot be sent. Waits a short time for what is not
+    /// Returns the reason why a request has lost its connection, `handle`, or why it cannot be sent. Waits a short time for what is not
     /// known yet, such as the exit status of the server's process.
-    pub(in crate::client) async fn loss(&self) -> CloseReason {
+    pub(in crate::client) async fn loss_of(&self, handle: &ClientHandle) -> CloseReason {
         if let LinkState::Reconnecting(reason) | LinkState::Closed(reason) = &*self.state.borrow() {
             return reason.clone();
         }
-        let handle = self.handle();
+        // The next connection may be open already.
         if handle.is_closed() {
             let ended = tokio::time::timeout(MAX_REASON_WAIT, handle.closed()).await;
             if let Ok(ended) = ended {

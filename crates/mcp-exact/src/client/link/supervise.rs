@@ -281,7 +281,7 @@ async fn ask_until_answered(link: &Weak<ClientLink>, handle: &ClientHandle, poli
         if !request.is_unsent() {
             continue;
         }
-        let reason = known.loss().await;
+        let reason = known.loss_of(handle).await;
         if known.is_unreachable() {
             attempt += 1;
             known
