@@ -244,14 +244,15 @@ async fn serve_http(
     let service = bridge.http(options);
     let listener = listener.options(setup.listen_options());
     let address = listener.local_addr()?;
+    let ends_on_hangup = setup.arguments.config.is_none();
+    let signal = wait_for_shutdown_signal(ends_on_hangup);
     print_to_stderr(&text!(
         "listening at http://{}/mcp, {}",
         address,
         Untrusted(&format_servers(bridge))
     ));
-    let ends_on_hangup = setup.arguments.config.is_none();
     let shutdown = async move {
-        wait_for_shutdown_signal(ends_on_hangup).await;
+        signal.await;
         is_ending.store(true, Ordering::Release);
     };
     let served = listener.serve(service, shutdown).await;
@@ -278,25 +279,34 @@ fn create_authenticator(
     anyhow::bail!("[auth] needs the feature `oauth`: install the program with `--features full`")
 }
 
-/// Completes when the process receives Ctrl-C or, on Unix, SIGTERM; also SIGHUP if `on_hangup` is true.
-async fn wait_for_shutdown_signal(on_hangup: bool) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let received =
-            async |kind: SignalKind, is_wanted: bool| match signal(kind).ok().filter(|_| is_wanted)
-            {
+/// Returns a future that completes when the process receives Ctrl-C or, on Unix, SIGTERM; also SIGHUP if `on_hangup` is true. On Unix,
+/// signals count from this call on.
+#[cfg(unix)]
+fn wait_for_shutdown_signal(on_hangup: bool) -> impl Future<Output = ()> + Send {
+    use tokio::signal::unix::{SignalKind, signal};
+    let wait = |kind: SignalKind, is_wanted: bool| {
+        let received = signal(kind).ok().filter(|_| is_wanted);
+        async move {
+            match received {
                 Some(mut signal) => drop(signal.recv().await),
                 None => std::future::pending().await,
-            };
+            }
+        }
+    };
+    let interrupt = wait(SignalKind::interrupt(), true);
+    let terminate = wait(SignalKind::terminate(), true);
+    let hangup = wait(SignalKind::hangup(), on_hangup);
+    async {
         tokio::select! {
-            () = received(SignalKind::terminate(), true) => {}
-            () = received(SignalKind::hangup(), on_hangup) => {}
-            _ = tokio::signal::ctrl_c() => {}
+            () = interrupt => {}
+            () = terminate => {}
+            () = hangup => {}
         }
     }
-    #[cfg(not(unix))]
-    {
-        let _ = (on_hangup, tokio::signal::ctrl_c().await);
-    }
+}
+
+/// Completes when the user presses Ctrl-C.
+#[cfg(not(unix))]
+async fn wait_for_shutdown_signal(_: bool) {
+    let _ = tokio::signal::ctrl_c().await;
 }

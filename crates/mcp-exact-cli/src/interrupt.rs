@@ -26,23 +26,31 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Completes when the process receives a signal that ends commands.
+/// Returns a future that completes when the process receives a signal that ends commands, from this call on.
 #[cfg(all(feature = "client", unix))]
-pub async fn received() -> Interrupted {
+pub fn received() -> impl Future<Output = Interrupted> {
     use tokio::signal::unix::{SignalKind, signal};
-    let wait = async |kind: SignalKind| {
-        match signal(kind) {
-            Ok(mut signal) => drop(signal.recv().await),
-            // The signal ends the process at once.
-            Err(_) => std::future::pending().await,
+    let wait = |kind: SignalKind| {
+        let received = signal(kind);
+        async move {
+            match received {
+                Ok(mut signal) => drop(signal.recv().await),
+                // The signal ends the process at once.
+                Err(_) => std::future::pending().await,
+            }
+            let signal = u8::try_from(kind.as_raw_value()).unwrap_or(0);
+            Interrupted { signal }
         }
-        let signal = u8::try_from(kind.as_raw_value()).unwrap_or(0);
-        Interrupted { signal }
     };
-    tokio::select! {
-        interrupted = wait(SignalKind::interrupt()) => interrupted,
-        interrupted = wait(SignalKind::terminate()) => interrupted,
-        interrupted = wait(SignalKind::hangup()) => interrupted,
+    let interrupt = wait(SignalKind::interrupt());
+    let terminate = wait(SignalKind::terminate());
+    let hangup = wait(SignalKind::hangup());
+    async {
+        tokio::select! {
+            interrupted = interrupt => interrupted,
+            interrupted = terminate => interrupted,
+            interrupted = hangup => interrupted,
+        }
     }
 }
 
@@ -72,8 +80,12 @@ pub fn end_processes_on_signals() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    let received = {
+        let _entered = runtime.enter();
+        received()
+    };
     std::thread::Builder::new().spawn(move || {
-        let interrupted = runtime.block_on(received());
+        let interrupted = runtime.block_on(received);
         IS_ENDING.store(true, Ordering::Release);
         crate::process::end_all();
         std::process::exit(interrupted.exit_code().into());
