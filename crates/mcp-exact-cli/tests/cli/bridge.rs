@@ -280,6 +280,7 @@ fn aborted_calls_are_logged() {
 /// Configuration with HTTP, metrics and an audit log.
 const OPERATIONS_CONFIG: &str = r#"
 listen = "127.0.0.1:0"
+list-within = 60
 metrics = true
 audit = "audit.jsonl"
 
@@ -464,6 +465,7 @@ fn operators_see_what_layers_do() {
 fn limits_are_printed() {
     let file = r#"
 listen = "127.0.0.1:0"
+list-within = 60
 message-bytes = 1048576
 message-budget = 2097152
 spare-processes = 2
@@ -616,7 +618,7 @@ done
 /// Consecutive sessions use the same process of a shared server, but different processes of any other server.
 #[test]
 fn shared_servers_reuse_processes() {
-    let config = "listen = \"127.0.0.1:0\"\n\
+    let config = "listen = \"127.0.0.1:0\"\nlist-within = 60\n\
                   [servers.own]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n\
                   [servers.same]\ncommand = \"sh\"\nargs = [\"server.sh\"]\nshared = true\n";
     let files = [
@@ -646,7 +648,7 @@ fn sessions_outlive_a_killed_bridge() {
     let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
     for (store, expected) in [("[sessions]\ndirectory = \"sessions\"\n", 200), ("", 404)] {
         let config = format!(
-            "listen = \"127.0.0.1:0\"\n{store}[servers.one]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
+            "listen = \"127.0.0.1:0\"\nlist-within = 60\n{store}[servers.one]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
         );
         let folder = folder_with(&[("server.sh", SERVER_SCRIPT), ("bridge.toml", &config)]);
         let start = || BridgeProcess::start(folder.path(), &["--config", "bridge.toml"]);

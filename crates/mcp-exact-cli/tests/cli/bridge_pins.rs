@@ -125,8 +125,7 @@ fn changed_tools_are_withheld_until_they_are_pinned() {
 /// Pins that are added to a running gateway apply once their lock file is there, whose changes are read as those of the file.
 #[test]
 fn added_pins_wait_for_their_lock_file() {
-    let plain =
-        "listen = \"127.0.0.1:0\"\n[servers.files]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n";
+    let plain = "listen = \"127.0.0.1:0\"\nlist-within = 60\n[servers.files]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n";
     let folder = folder_with(&[
         ("server.sh", SERVER),
         ("bridge.toml", plain),

@@ -108,7 +108,7 @@ async fn accounts_outlive_the_gateway() {
         "\"YWJjZGVmZ2hpamFiY2RlZmdoaWphYmNkZWZnaGlqYWI=\"",
     );
     let text = format!(
-        "listen = \"127.0.0.1:0\"\nseal-keys = [{old}]\n\
+        "listen = \"127.0.0.1:0\"\nlist-within = 60\nseal-keys = [{old}]\n\
          [auth]\nissuer = \"{}\"\nresource = \"{PUBLIC}\"\nclient-id = \"gateway\"\nsecret = \"${{GATEWAY_SECRET}}\"\n\
          [sessions]\ndirectory = \"{}\"\n\
          [servers.mail]\nurl = \"{}\"\nauth = \"user\"\noauth = {{ allow-other-ports = true }}\n",

@@ -407,7 +407,7 @@ async fn clients_need_tokens_for_the_gateway() {
     let resource = "https://gateway.example/mcp";
     let data = tempfile::tempdir().expect("a folder");
     let text = format!(
-        "listen = \"127.0.0.1:0\"\nprefix = \"never\"\naudit = \"audit.jsonl\"\n\
+        "listen = \"127.0.0.1:0\"\nlist-within = 60\nprefix = \"never\"\naudit = \"audit.jsonl\"\n\
          [auth]\nissuer = \"{}\"\nresource = \"{resource}\"\nscopes = [\"use\"]\n\
          [servers.web]\nurl = \"{endpoint}\"\n\
          oauth = {{ grant = \"client-credentials\", allow-other-ports = true, client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n",
@@ -457,7 +457,7 @@ async fn tokens_are_for_one_endpoint() {
     let of_server = "https://gateway.example/mcp/web";
     let data = tempfile::tempdir().expect("a folder");
     let text = format!(
-        "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n\
+        "listen = \"127.0.0.1:0\"\nlist-within = 60\nprefix = \"never\"\n\
          [auth]\nissuer = \"{}\"\nresource = \"{joint}\"\nscopes = [\"use\"]\n\
          [servers.web]\nurl = \"{endpoint}\"\n\
          oauth = {{ grant = \"client-credentials\", allow-other-ports = true, client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n",
@@ -529,7 +529,7 @@ async fn gateway_sends_its_own_credentials() {
     let endpoint = start_server(&issuer).await;
     let data = tempfile::tempdir().expect("a folder");
     let text = format!(
-        "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n[servers.web]\nurl = \"{endpoint}\"\n\
+        "listen = \"127.0.0.1:0\"\nlist-within = 60\nprefix = \"never\"\n[servers.web]\nurl = \"{endpoint}\"\n\
          oauth = {{ grant = \"client-credentials\", allow-other-ports = true, client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n"
     );
     let (_gateway, url) = start_gateway(data.path(), &text).await;

@@ -238,7 +238,7 @@ async fn traces_pass_through_the_gateway() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("bridge.toml");
     let config = format!(
-        "listen = \"127.0.0.1:0\"\n[telemetry]\notlp = \"{url}/\"\nservice-name = \"gate\"\n\
+        "listen = \"127.0.0.1:0\"\nlist-within = 60\n[telemetry]\notlp = \"{url}/\"\nservice-name = \"gate\"\n\
          [servers.one]\nurl = \"{server}\"\n"
     );
     std::fs::write(&file, config).expect("a file");

@@ -80,7 +80,7 @@ async fn gateways_share_sessions_on_redis() {
     let address = listener.local_addr().expect("an address");
     tokio::spawn(listener.serve(service, std::future::pending()));
     let config = format!(
-        "listen = \"127.0.0.1:0\"\n[sessions]\nredis = \"{}\"\n[servers.one]\nurl = \"http://{address}/\"\n",
+        "listen = \"127.0.0.1:0\"\nlist-within = 60\n[sessions]\nredis = \"{}\"\n[servers.one]\nurl = \"http://{address}/\"\n",
         daemon.url()
     );
     let folder = tempfile::tempdir().expect("a folder");

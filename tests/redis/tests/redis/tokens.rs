@@ -125,7 +125,7 @@ async fn processes_share_accounts_of_users() {
     // The public URL is that of a balancer, which leads to both.
     let public = "http://127.0.0.1:1/mcp";
     let config = format!(
-        "listen = \"127.0.0.1:0\"\nseal-keys = [\"{key}\"]\n\
+        "listen = \"127.0.0.1:0\"\nlist-within = 60\nseal-keys = [\"{key}\"]\n\
          [auth]\nissuer = \"{issuer}\"\nresource = \"{public}\"\nclient-id = \"gateway\"\nsecret = \"s3cret\"\n\
          [sessions]\nredis = \"{redis}\"\n\
          [servers.exchanged]\nurl = \"{}\"\nauth = \"user\"\n\

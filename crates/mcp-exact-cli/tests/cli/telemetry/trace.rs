@@ -207,7 +207,7 @@ async fn gateway_with_two_servers_is_one_trace() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("bridge.toml");
     let config = format!(
-        "listen = \"127.0.0.1:0\"\n[telemetry]\notlp = \"{url}\"\n\
+        "listen = \"127.0.0.1:0\"\nlist-within = 60\n[telemetry]\notlp = \"{url}\"\n\
          [servers.files]\nurl = \"{files}\"\n[servers.mail]\nurl = \"{mail}\"\n"
     );
     std::fs::write(&file, config).expect("a file");
