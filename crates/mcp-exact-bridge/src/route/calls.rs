@@ -98,8 +98,11 @@ impl Drop for SharedCall<'_> {
             return;
         };
         let mut calls = self.calls.0.lock();
-        calls.by_key.remove(&key);
+        let removed = calls.by_key.remove(&key);
         calls.has_abandoned |= !self.is_answered;
+        drop(calls);
+        // Its endpoint has a lock of its own.
+        drop(removed);
     }
 }
 

@@ -104,22 +104,28 @@ pub(super) async fn recover(
 ) -> Result<JsonObject, ClientError> {
     let (mut attempts, mut was_repeated) = (0, false);
     loop {
-        let reason = link.loss_of(&failure.handle).await;
-        let is_repeated = failure.is_unsent || (failure.may_repeat && !was_repeated);
+        let Failure {
+            handle: lost,
+            is_unsent,
+            may_repeat,
+        } = failure;
+        let reason = link.loss_of(&lost).await;
+        drop(lost);
+        let is_repeated = is_unsent || (may_repeat && !was_repeated);
         let is_by_client = reason == CloseReason::ByClient;
-        if failure.is_unsent && link.reconnects() {
+        if is_unsent && link.reconnects() {
             link.set_unreachable(Some(&reason));
         }
-        let gone = ClientError::disconnected(reason, !failure.is_unsent);
+        let gone = ClientError::disconnected(reason, !is_unsent);
         let Some(parts) = parts.as_ref().filter(|_| is_repeated && !is_by_client) else {
             return Err(gone);
         };
-        was_repeated |= !failure.is_unsent;
+        was_repeated |= !is_unsent;
         let limit = parts.wait_limit(&link);
         match tokio::time::timeout(limit, next_connection(&link, attempts)).await {
             Err(_) => return Err(gone.while_connecting()),
             Ok(Ok(false)) => return Err(gone),
-            Ok(Err(error)) if failure.is_unsent => return Err(error),
+            Ok(Err(error)) if is_unsent => return Err(error),
             Ok(Err(_)) => return Err(gone),
             Ok(Ok(true)) if link.revision() != parts.revision => return Err(gone),
             Ok(Ok(true)) => {}

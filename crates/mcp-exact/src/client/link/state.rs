@@ -68,15 +68,18 @@ impl ClientLink {
     /// Returns the reason why a request has lost its connection, `handle`, or why it cannot be sent. Waits a short time for what is not
     /// known yet, such as the exit status of the server's process.
     pub(in crate::client) async fn loss_of(&self, handle: &ClientHandle) -> CloseReason {
-        if let LinkState::Reconnecting(reason) | LinkState::Closed(reason) = &*self.state.borrow() {
+        if let LinkState::Closed(reason) = &*self.state.borrow() {
             return reason.clone();
         }
-        // The next connection may be open already.
+        // The state may be that of a later connection.
         if handle.is_closed() {
             let ended = tokio::time::timeout(MAX_REASON_WAIT, handle.closed()).await;
             if let Ok(ended) = ended {
                 return self.close_reason_of(&ended);
             }
+        }
+        if let LinkState::Reconnecting(reason) = &*self.state.borrow() {
+            return reason.clone();
         }
         let known = handle.last_error();
         CloseReason::Lost(known.unwrap_or_else(|| "the server ended the connection".to_owned()))
