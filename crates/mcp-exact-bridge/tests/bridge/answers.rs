@@ -178,10 +178,12 @@ async fn unsent_input_requests_end_the_call() {
     let listening = listen(&bridge).await;
     let client = raw_client(&listening.url, "own").await;
     let mut called = call_together(&client, None).await;
-    // Requests that the server sends later come with a later result.
-    while let Ok(required) = &called {
-        let input = retry_with(required, &[]);
-        called = call_together(&client, Some(input)).await;
+    // Requests that the server sends later come with a later result: at most one each.
+    for _ in 0..3 {
+        if let Ok(required) = &called {
+            let input = retry_with(required, &[]);
+            called = call_together(&client, Some(input)).await;
+        }
     }
     let refused = called.expect_err("too many");
     assert!(refused.message().contains("forwarded"), "{refused}");

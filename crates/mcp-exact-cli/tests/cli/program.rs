@@ -79,6 +79,7 @@ pub fn run_until_answered(
     id: u64,
 ) -> ProgramOutput {
     use std::io::{BufRead as _, BufReader, Read as _};
+    use std::time::Duration;
 
     let (stdin, mut client) = std::io::pipe().expect("a pipe");
     // The pipe holds all of it.
@@ -86,6 +87,12 @@ pub fn run_until_answered(
     let mut child = start(directory, arguments, stdin.into());
     let stdout = child.stdout.take().expect("standard output is a pipe");
     let (out, output) = thread::scope(|scope| {
+        let (answered, is_answered) = std::sync::mpsc::channel::<()>();
+        // Its input ends after a minute all the same.
+        scope.spawn(move || {
+            let _ = is_answered.recv_timeout(Duration::from_secs(60));
+            drop(client);
+        });
         let reading = scope.spawn(move || {
             let mut stdout = BufReader::new(stdout);
             let mut out = String::new();
@@ -97,7 +104,7 @@ pub fn run_until_answered(
                     break;
                 }
             }
-            drop(client);
+            drop(answered);
             stdout.read_to_string(&mut out).expect("UTF-8");
             out
         });

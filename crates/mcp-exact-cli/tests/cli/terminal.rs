@@ -298,12 +298,12 @@ fn last_words_are_shown() {
     let folder = TempDir::new().expect("a folder");
     write_files(folder.path());
     for command in [&["proxy"][..], &["replay", "call.jsonl"]] {
-        let arguments = [command, &["--", "sh", "-c", "seq 1000 >&2"]].concat();
+        let arguments = [command, &["--", "sh", "-c", "seq 2500 >&2"]].concat();
         let text = at_terminal(folder.path(), &arguments);
         let lines = text
             .lines()
             .filter(|line| line.trim().parse::<u32>().is_ok());
-        assert_eq!(lines.count(), 1000, "{command:?}: {text}");
+        assert_eq!(lines.count(), 2500, "{command:?}: {text}");
     }
 }
 

@@ -234,6 +234,15 @@ async fn killed_processes_are_started_again() {
     assert_eq!(error, expected);
 }
 
+/// Returns the error of the first call that fails.
+async fn first_error(client: &Client) -> ClientError {
+    loop {
+        if let Err(error) = client.call_tool("pid", &()).idle_timeout(SHORT).await {
+            return error;
+        }
+    }
+}
+
 /// A process that is stopped, and so answers nothing, is killed and replaced.
 async fn stopped_processes_are_replaced() {
     let (connect, mut events) = observe(command());
@@ -242,7 +251,7 @@ async fn stopped_processes_are_replaced() {
     let first = process_id(&client).await;
     signal("-STOP", &first);
     // A thread of the process that has not stopped yet may still answer.
-    while client.call_tool("pid", &()).idle_timeout(SHORT).await != Err(ClientError::TimedOut) {}
+    assert_eq!(first_error(&client).await, ClientError::TimedOut);
     wait_for(&mut events, is_restored).await;
     assert_ne!(process_id(&client).await, first);
     let is_gone = Command::new("kill").args(["-0", &first]).output();
@@ -305,13 +314,14 @@ async fn half_open_connections_are_noticed() {
         .revision(named("2025-11-25"))
         .connect_timeout(SHORT)
         .reconnect(policy);
-    let client = loop {
-        match connect.clone().await {
-            // On a slow machine, even a server that answers may take longer than the limit.
-            Err(ClientError::Negotiation(_)) => {}
-            connected => break connected.expect("a client"),
+    let mut connected = connect.clone().await;
+    for _ in 0..20 {
+        // On a slow machine, even a server that answers may take longer than the limit.
+        if matches!(connected, Err(ClientError::Negotiation(_))) {
+            connected = connect.clone().await;
         }
-    };
+    }
+    let client = connected.expect("a client");
     let first = process_id(&client).await;
     server.kill();
     let silent = tokio::net::TcpListener::bind(&address).await;
@@ -323,7 +333,7 @@ async fn half_open_connections_are_noticed() {
         }
     });
     // The first call may still use a connection that the killed server has closed.
-    while client.call_tool("pid", &()).idle_timeout(SHORT).await != Err(ClientError::TimedOut) {}
+    assert_eq!(first_error(&client).await, ClientError::TimedOut);
     wait_for(&mut events, |event| {
         matches!(event, ConnectionEvent::AttemptFailed { .. })
     })

@@ -205,7 +205,12 @@ async fn mirrored_arguments_are_compared() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn list_changes_are_notified_over_http() {
     let server = server();
-    let listening = start_server(&server).await;
+    // The server notices the end of a client without writing to it.
+    let options = HttpServerOptions {
+        keep_alive: Duration::from_secs(3600),
+        ..HttpServerOptions::default()
+    };
+    let listening = start_server_with(&server, options).await;
     for revision in revisions().filter(|revision| spec(*revision).has_streamable_http()) {
         let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let client = connect(&listening.url)

@@ -172,7 +172,7 @@ async fn of_entries() {
     let entries = json!({ "mcpServers": {
         "small": { "url": large.url, "timeout": 60, "message-bytes": 100_000 },
         "wide": { "url": large.url, "timeout": 60, "messageBytes": MOST, "maxPages": 1 },
-        "silent": { "url": silent.url, "timeout": 1, "revision": "2025-06-18" },
+        "silent": { "url": silent.url, "timeout": 5, "revision": "2025-06-18" },
         "zero": { "url": large.url, "timeout": 0 },
     }});
     let host = Host::builder().config(&entries.to_string());
@@ -181,9 +181,7 @@ async fn of_entries() {
     assert_eq!(host.servers().collect::<Vec<_>>(), ["small", "wide"]);
     let failed: Vec<_> = host.failures().map(|(name, _)| name).collect();
     assert_eq!(failed, ["silent", "zero"]);
-    // On a slow machine, the request comes after the end of the attempt.
-    let mut methods = silent.methods().into_iter();
-    assert!(methods.all(|method| method == "initialize"));
+    assert_eq!(silent.methods(), ["initialize"]);
     assert_eq!(host.tools().await.tools.len(), 2);
     host.call("wide__echo", &()).await.expect("an answer");
     let refused = host.call("small__echo", &()).await.expect_err("too large");

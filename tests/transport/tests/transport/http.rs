@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    CallOptions, Change, ClientConfig, ClientEvent, Identity, Offer, Outcome, ServerEvent,
+    CallOptions, Change, ClientConfig, ClientEvent, Identity, Offer, Outcome, RequestKey,
+    ServerEvent,
 };
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_tests_transport::http::TestServer;
@@ -26,6 +27,16 @@ fn connect(url: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
         .retry(Duration::from_millis(20));
     let config = echo::client_settings(revision);
     endpoint.connect(config, None, Arc::new(echo::answer))
+}
+
+/// Returns options by which nothing is written without cause: what a server notices of its clients, it does not notice by writing.
+fn no_writes() -> HttpServerOptions {
+    let hour = Duration::from_secs(3600);
+    HttpServerOptions {
+        keep_alive: hour,
+        stream_after: hour,
+        ..HttpServerOptions::default()
+    }
 }
 
 /// Clients of every revision can call all tools over Streamable HTTP.
@@ -99,7 +110,7 @@ async fn client_reaches_server_by_proxy() {
 /// A client of 2024-11-05 can call all tools over HTTP+SSE, also if it detects the transport itself.
 #[tokio::test]
 async fn sse_of_2024_is_also_served() {
-    let server = TestServer::start(HttpServerOptions::default()).await;
+    let server = TestServer::start(no_writes()).await;
     let endpoint = HttpEndpoint::new(&server.url("/sse")).expect("a URL");
     for transport in [HttpTransport::Sse, HttpTransport::Automatic] {
         let config = echo::client_settings("2024-11-05");
@@ -231,7 +242,7 @@ async fn changes_reach_sessions_and_subscriptions() {
 /// From 2026-07-28 on, a client that drops a call closes the response stream, which cancels the request at the server.
 #[tokio::test]
 async fn dropped_call_is_cancelled() {
-    let server = TestServer::start(HttpServerOptions::default()).await;
+    let server = TestServer::start(no_writes()).await;
     for revision in ["2026-07-28", "2025-11-25"] {
         let (client, driver) = connect(&server.url("/mcp"), revision);
         client.ready().await.expect("connected");
@@ -251,6 +262,28 @@ async fn dropped_call_is_cancelled() {
         client.close();
         driver.await.expect("driver");
     }
+}
+
+/// The key of a request is told before any message about it can be handled, and only if the request is sent.
+#[tokio::test]
+async fn key_is_told_before_messages() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let (client, driver) = connect(&server.url("/mcp"), "2026-07-28");
+    client.ready().await.expect("connected");
+    let mut key = None;
+    let send = |key: &mut Option<RequestKey>| {
+        let params = echo::call_params("echo", "a");
+        client.request_with_key("tools/call", params, CallOptions::default(), None, |told| {
+            assert!(key.replace(told).is_none(), "told once");
+        })
+    };
+    let request = send(&mut key).expect("sent");
+    assert_eq!(key.take(), Some(request.key()));
+    assert!(matches!(request.await, Outcome::Result(_)));
+    client.close();
+    driver.await.expect("driver");
+    assert!(send(&mut key).is_err());
+    assert_eq!(key, None);
 }
 
 /// A server that is stopped answers its calls in flight.
