@@ -9,4 +9,4 @@ mod unions;
 
 pub use mcp_exact_model::*;
 pub use rust::{RustIr, field};
-pub use unions::{Dispatch, DispatchCase, ObjectDispatch, Tag, Union, Variant};
+pub use unions::{Union, Variant};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
-use mcp_exact_model::{Ir, Member};
+use mcp_exact_model::{Ir, Member, Model};
 
 use super::names;
 use super::unions::Union;
@@ -28,6 +28,18 @@ impl RustIr {
     /// Panics if the definition is not a union: the pass `dispatch` plans all unions.
     pub fn union(&self, name: &str) -> &Union {
         &self.unions[name]
+    }
+
+    /// Returns the representation with the dispatch of its unions, and without extensions.
+    pub fn model(&self) -> Model {
+        let unions = self.unions.iter();
+        Model {
+            ir: self.ir.clone(),
+            dispatch: unions
+                .map(|(name, union)| (name.clone(), union.dispatch.clone()))
+                .collect(),
+            extensions: Vec::new(),
+        }
     }
 
     /// Returns true if the Rust field of a member is a `Box`, because its type contains the type of the definition.

@@ -1,7 +1,6 @@
-//! Unions as Rust enums: the names of their variants, and how a decoder selects one.
+//! Unions as Rust enums: the names of their variants, beside the dispatch that selects one.
 
-use mcp_exact_model::Type;
-use serde::Serialize;
+use mcp_exact_model::{Dispatch, Type};
 
 /// Union of several types.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,80 +26,4 @@ pub struct Variant {
     pub name: String,
     /// Type of the variant.
     pub value: Type,
-}
-
-/// Dispatch among the variants of a union: first by the kind of JSON value, then by the members of objects or the items
-/// of arrays. Numbers are indexes of variants.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Dispatch {
-    /// Sets of strings that select a variant, each with the index of the variant; a decoder tries the sets before
-    /// `string`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<(Vec<String>, usize)>,
-    /// Variant for strings.
-    pub string: Option<usize>,
-    /// Variant for numbers.
-    pub number: Option<usize>,
-    /// Variant for booleans.
-    pub boolean: Option<usize>,
-    /// Variant for null.
-    pub null: Option<usize>,
-    /// Variants for arrays; an empty array is a value of the first of these variants.
-    pub arrays: Vec<usize>,
-    /// Dispatch among several array variants by their first item, which is an object.
-    pub items: Option<ObjectDispatch>,
-    /// Dispatch among the object variants.
-    pub objects: Option<ObjectDispatch>,
-    /// True if unknown values of the discriminant are kept.
-    pub open: bool,
-}
-
-impl Dispatch {
-    /// Returns true if the dispatch selects the variant for some value.
-    pub fn uses(&self, variant: usize) -> bool {
-        let scalars = [self.string, self.number, self.boolean, self.null];
-        let cases = |plan: &ObjectDispatch| plan.cases.iter().any(|case| case.variant == variant);
-        scalars.contains(&Some(variant))
-            || self.values.iter().any(|(_, index)| *index == variant)
-            || self.objects.as_ref().is_some_and(cases)
-            || match &self.items {
-                Some(items) => cases(items),
-                None => self.arrays.contains(&variant),
-            }
-    }
-}
-
-/// Dispatch among the object variants of a union.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ObjectDispatch {
-    /// Name of the discriminant.
-    pub tag: Option<String>,
-    /// Members whose presence selects a variant, optionally with a member of their value that must be present too.
-    pub probes: Vec<(String, Option<String>)>,
-    /// Cases in the order in which decoding tries them; the first matching case selects the variant.
-    pub cases: Vec<DispatchCase>,
-    /// Pairs of members that exclude each other, as indexes of `probes`.
-    pub exclusive: Vec<(usize, usize)>,
-}
-
-/// A condition that selects a variant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DispatchCase {
-    /// Required value of the discriminant.
-    pub tag: Tag,
-    /// Indexes of probes that must be present.
-    pub has: Vec<usize>,
-    /// Index of the selected variant.
-    pub variant: usize,
-}
-
-/// Required value of a discriminant.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Tag {
-    /// The discriminant has this value.
-    Is(String),
-    /// The discriminant is absent.
-    Absent,
-    /// The discriminant may have any value.
-    Any,
 }

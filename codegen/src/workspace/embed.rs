@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::emit::Files;
 use crate::error::{Error, Result};
 use crate::input::lists::Revision;
-use crate::ir::{Dispatch, Ir, RustIr};
+use crate::ir::{Model, RustIr};
 
 /// Folder of the embedded files, relative to the workspace root; it contains no other files.
 pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
@@ -18,37 +18,11 @@ pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 /// Contents of the file of a revision.
 #[derive(Serialize)]
 struct EmbeddedFile<'i> {
-    /// The revision.
+    /// The revision, with its extensions.
     #[serde(flatten)]
-    model: Model<'i>,
-    /// Extensions of the revision.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    extensions: Vec<Model<'i>>,
+    model: Model,
     /// Location of the definitions in the official schema file.
     source: SourceLocation<'i>,
-}
-
-/// Definitions of a revision or an extension.
-#[derive(Serialize)]
-struct Model<'i> {
-    /// Intermediate representation of the revision.
-    #[serde(flatten)]
-    ir: &'i Ir,
-    /// Dispatch among the variants of each union, for tools that select a variant without the types.
-    dispatch: BTreeMap<&'i str, &'i Dispatch>,
-}
-
-impl<'i> Model<'i> {
-    /// Creates the model of a revision or an extension.
-    fn new(ir: &'i RustIr) -> Self {
-        let unions = ir.unions.iter();
-        Self {
-            ir: &ir.ir,
-            dispatch: unions
-                .map(|(name, union)| (name.as_str(), &union.dispatch))
-                .collect(),
-        }
-    }
 }
 
 /// Location of the definitions in the official schema file.
@@ -75,8 +49,10 @@ pub fn embed(
     if !revision.is_draft() {
         let text = String::from_utf8_lossy(schema);
         let embedded = EmbeddedFile {
-            model: Model::new(ir),
-            extensions: extensions.iter().map(|ir| Model::new(ir)).collect(),
+            model: Model {
+                extensions: extensions.iter().map(|ir| ir.model()).collect(),
+                ..ir.model()
+            },
             source: SourceLocation {
                 url,
                 lines: definition_lines(&text),

@@ -82,10 +82,7 @@ const FILES: &[File] = &[
     File {
         path: "crates/mcp-exact-cli/Cargo.toml",
         comment: ("# ", ""),
-        regions: &[
-            ("revision features", cli_features),
-            ("revision dependencies", cli_dependencies),
-        ],
+        regions: &[("revision features", cli_features)],
     },
     File {
         path: "crates/mcp-exact-session/Cargo.toml",
@@ -202,35 +199,33 @@ fn readme_cells(TypeCrate { revision, ir, .. }: TypeCrate<'_>) -> String {
     format!("`mcp-{id}`{unpublished} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
-/// Returns the features in the `Cargo.toml` of `mcp-exact-cli`.
+/// Returns the features in the `Cargo.toml` of `mcp-exact-cli`: those of the revisions select embedded data.
 fn cli_features(revisions: &[TypeCrate<'_>]) -> String {
-    features(&["client", "http"], revisions)
+    features(&["client", "http"], revisions, |id| format!("{id} = []"))
 }
 
 /// Returns the features in the `Cargo.toml` of `mcp-exact-session`.
 fn session_features(revisions: &[TypeCrate<'_>]) -> String {
-    features(&["client"], revisions)
+    features(&["client"], revisions, |id| {
+        format!("{id} = [\"dep:mcp-{id}\"]")
+    })
 }
 
-/// Returns the `default` feature with others and all released revisions, and one feature per released revision.
-fn features(others: &[&str], revisions: &[TypeCrate<'_>]) -> String {
+/// Returns the `default` feature with others and all released revisions, and one feature per released revision, which
+/// `feature` formats.
+fn features(
+    others: &[&str],
+    revisions: &[TypeCrate<'_>],
+    feature: impl Fn(&str) -> String,
+) -> String {
     let names: Vec<String> = others
         .iter()
         .copied()
         .chain(released_ids(revisions))
         .map(|name| format!("\"{name}\""))
         .collect();
-    let features = format_lines(released_ids(revisions), |id| {
-        format!("{id} = [\"dep:mcp-{id}\"]")
-    });
+    let features = format_lines(released_ids(revisions), feature);
     format!("default = [{}]\n{features}", names.join(", "))
-}
-
-/// Returns the dependencies on type crates in the `Cargo.toml` of `mcp-exact-cli`.
-fn cli_dependencies(revisions: &[TypeCrate<'_>]) -> String {
-    format_lines(released_ids(revisions), |id| {
-        format!("mcp-{id} = {{ workspace = true, features = [\"registry\"], optional = true }}")
-    })
 }
 
 /// Returns the dependencies on type crates in the `Cargo.toml` of `mcp-exact-session`.

@@ -20,7 +20,7 @@ use crate::registry::{Entry, Registry};
 use crate::subject::SubjectOptions;
 use crate::terminal::{print_to_stderr, stdout};
 use crate::text::{Text, Untrusted, text};
-use crate::verdict::{Checker, Finding, Verdict};
+use crate::verdict::{Finding, Verdict};
 use crate::{Outcome, print_error};
 
 pub use log::format_verdict as log_words;
@@ -183,15 +183,11 @@ fn check_file(
         print_failure(arguments, &name, &advice)?;
         return Ok(Outcome::Unreadable);
     }
-    let checker = Checker {
-        entry,
-        wants_unknown: arguments.unknown,
-    };
     let verdict = match subject {
-        Subject::Definition(name) => checker.check_named(name, &bytes),
-        Subject::Message(known) => message::check(checker, known, &bytes),
+        Subject::Definition(name) => Verdict::of(entry, name, &bytes),
+        Subject::Message(known) => message::check(entry, known, &bytes),
         Subject::Part(part, method, direction) => {
-            message::check_part(checker, part, method, direction, &bytes)
+            message::check_part(entry, part, method, direction, &bytes)
         }
     };
     if arguments.json {

@@ -16,7 +16,7 @@ use crate::message::{self, Direction, MessageContext};
 use crate::registry::{Entry, Registry};
 use crate::rules::{self, Rule};
 use crate::value::Value;
-use crate::verdict::Checker;
+use crate::verdict::Finding;
 
 /// Member of `_meta` with the protocol revision of a request.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -365,15 +365,11 @@ impl Conversation {
         let Some(entry) = self.entry(revision) else {
             return Vec::new();
         };
-        let checker = Checker {
-            entry,
-            wants_unknown: self.options.wants_unknown,
-        };
         let known = match revision {
             Some(_) => known,
             None => MessageContext::default(),
         };
-        let verdict = message::check(checker, known, text.as_bytes());
+        let verdict = message::check(entry, known, text.as_bytes());
         let found = verdict
             .findings
             .into_iter()
@@ -382,7 +378,7 @@ impl Conversation {
             } else {
                 Vec::new()
             });
-        let breach = |finding: crate::verdict::Finding| Breach {
+        let breach = |finding: Finding| Breach {
             rule: match finding.pointer.as_str() {
                 "/jsonrpc" | "/id" => &rules::VERSION,
                 _ => &rules::SCHEMA,

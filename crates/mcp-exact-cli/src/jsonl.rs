@@ -15,7 +15,7 @@ use crate::message::{self, Direction, MessageContext, Part};
 use crate::registry::Registry;
 use crate::terminal::stdout;
 use crate::text::escape_json;
-use crate::verdict::{Checker, Finding, Scope, Verdict};
+use crate::verdict::{Finding, Scope, Verdict};
 
 /// Size of the input buffer, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -151,7 +151,6 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
         .revision(&question.revision)
         .map_err(|unknown| unknown.problem)?;
     let bytes = question.json.as_bytes();
-    let checker = Checker::new(entry);
     match (&question.definition, question.direction) {
         (Some(_), Some(_)) => Err("`direction` is for messages; leave it or `type` out".to_owned()),
         (Some(_), None) if question.part.is_some() => {
@@ -159,7 +158,7 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
         }
         (Some(name), None) => {
             entry.check_name(name).map_err(|unknown| unknown.problem)?;
-            Ok(checker.check_named(name, bytes))
+            Ok(Verdict::of(entry, name, bytes))
         }
         (None, direction) if question.part.is_some() => {
             let (Some(part), Some(method)) = (question.part, question.method.as_deref()) else {
@@ -169,14 +168,14 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
                 );
             };
             message::check_method(entry, method).map_err(|unknown| unknown.problem)?;
-            Ok(message::check_part(checker, part, method, direction, bytes))
+            Ok(message::check_part(entry, part, method, direction, bytes))
         }
         (None, direction) => {
             let known = MessageContext {
                 direction,
                 answered: question.method.as_deref(),
             };
-            Ok(message::check(checker, known, bytes))
+            Ok(message::check(entry, known, bytes))
         }
     }
 }

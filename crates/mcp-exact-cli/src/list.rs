@@ -7,7 +7,7 @@ use mcp_exact_revisions::{Side, Status};
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::registry::CompiledRevision;
+use crate::registry::{CompiledRevision, official_definitions};
 use crate::revisions::COMPILED;
 use crate::terminal::stdout;
 use crate::text::{Text, text};
@@ -35,20 +35,21 @@ struct Row {
     notifications: usize,
 }
 
-impl From<&CompiledRevision> for Row {
-    fn from(compiled: &CompiledRevision) -> Self {
+impl Row {
+    /// Creates the row of a revision; fails if the embedded data of the revision is damaged.
+    fn new(compiled: &CompiledRevision) -> anyhow::Result<Self> {
         let spec = compiled.spec;
         let [client, server] = [Side::Client, Side::Server].map(|side| spec.methods(side));
-        Self {
+        Ok(Self {
             revision: spec.id(),
             status: match spec.status() {
                 Status::Release => "release",
                 Status::Draft => "draft",
             },
-            definitions: compiled.definitions.len(),
+            definitions: official_definitions(&compiled.ir()?).count(),
             requests: count_distinct(client.requests(), server.requests()),
             notifications: count_distinct(client.notifications(), server.notifications()),
-        }
+        })
     }
 }
 
@@ -63,7 +64,8 @@ fn count_distinct(of_client: &[&str], of_server: &[&str]) -> usize {
 
 /// Prints the compiled revisions as a table or as JSON.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let rows: Vec<Row> = COMPILED.iter().map(Row::from).collect();
+    let rows = COMPILED.iter().map(Row::new);
+    let rows: Vec<Row> = rows.collect::<anyhow::Result<_>>()?;
     if arguments.json {
         stdout().pretty_json(&rows)?;
     } else {

@@ -13,7 +13,6 @@ mod convert;
 mod diff;
 mod doctor;
 mod generate;
-mod inspection;
 mod interrupt;
 mod jsonl;
 mod last_words;
@@ -27,7 +26,6 @@ mod new;
     expect(dead_code, reason = "tables are for what servers offer")
 )]
 mod output;
-mod place;
 mod process;
 mod proxy;
 mod queue;

@@ -6,13 +6,13 @@
 use clap::ValueEnum;
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{
-    DecodeError, Definition, Json, JsonObject, ViolationKind, from_slice, from_str,
+    DecodeError, Json, JsonObject, JsonRef, ReadResult, Reader, ViolationKind, from_slice, from_str,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::names::{suggest, suggest_similar, truncate_name};
 use crate::registry::{Entry, UnknownName};
-use crate::verdict::{Checker, Finding, Scope, Verdict};
+use crate::verdict::{Finding, Scope, Verdict};
 
 /// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Deserialize, Serialize)]
@@ -50,19 +50,19 @@ pub struct MessageContext<'a> {
 }
 
 /// Checks a message or a batch as far as `known` allows.
-pub fn check(checker: Checker<'_>, known: MessageContext<'_>, bytes: &[u8]) -> Verdict {
-    let Some(envelope) = checker.entry.find("JSONRPCMessage") else {
-        return unsupported_verdict(checker.entry);
-    };
-    let envelope = checker.check_definition(envelope, bytes);
+pub fn check(entry: &Entry, known: MessageContext<'_>, bytes: &[u8]) -> Verdict {
+    if !entry.defines("JSONRPCMessage") {
+        return unsupported_verdict(entry);
+    }
+    let envelope = Verdict::of(entry, "JSONRPCMessage", bytes);
     if envelope.encoded.is_none() {
         return envelope.with_scope(Scope::Envelope);
     }
     let is_batch = bytes.trim_ascii_start().starts_with(b"[");
     let verdict = if is_batch {
-        check_batch(checker, known, bytes)
+        check_batch(entry, known, bytes)
     } else {
-        check_single(checker, known, bytes, envelope)
+        check_single(entry, known, bytes, envelope)
     };
     // Text that decoded as an envelope is an object or an array; other values are handled without a panic.
     verdict.unwrap_or_else(|error| Verdict::from_error(Scope::Envelope, &error))
@@ -70,15 +70,16 @@ pub fn check(checker: Checker<'_>, known: MessageContext<'_>, bytes: &[u8]) -> V
 
 /// Checks each message of a batch (only 2025-03-26 defines batches).
 fn check_batch(
-    checker: Checker<'_>,
+    entry: &Entry,
     known: MessageContext<'_>,
     bytes: &[u8],
 ) -> Result<Verdict, DecodeError> {
-    let items: Vec<Json> = from_slice(bytes)?;
+    let batch: Json = from_slice(bytes)?;
+    let items = batch_items(batch.text())?;
     let mut verdict = Verdict::without_findings(Scope::Message);
     let mut encoded = Some(Vec::with_capacity(items.len()));
     for (index, item) in items.iter().enumerate() {
-        let mut part = check(checker, known, item.text().as_bytes());
+        let mut part = check(entry, known, item.as_bytes());
         if part.scope != Scope::Message {
             verdict.scope = part.scope;
         }
@@ -86,55 +87,91 @@ fn check_batch(
             (Some(text), Some(texts)) => texts.push(text),
             _ => encoded = None,
         }
-        verdict.add_part(&format!("/{index}"), part);
+        let at = leading_space(bytes) + offset_in(batch.text(), item);
+        verdict.add_part(&format!("/{index}"), at, part);
     }
     verdict.encoded = encoded.map(|texts| format!("[{}]", texts.join(",")));
     Ok(verdict)
 }
 
+/// Returns the items of an array, each as its part of the text.
+fn batch_items(text: &str) -> Result<Vec<&str>, DecodeError> {
+    /// Reads the items of the next array.
+    fn read<'a>(r: &mut Reader<'a>) -> ReadResult<Vec<&'a str>> {
+        let mut items = Vec::new();
+        let mut more = r.begin_array()?;
+        while more {
+            items.push(r.raw()?);
+            more = r.next_item()?;
+        }
+        Ok(items)
+    }
+    let mut r = Reader::new(text);
+    read(&mut r).map_err(|_| r.into_error())
+}
+
+/// Returns the length of the white space before a document, in bytes.
+fn leading_space(bytes: &[u8]) -> usize {
+    bytes.len() - bytes.trim_ascii_start().len()
+}
+
+/// Returns the position of `part` in the text that it is a part of, in bytes.
+fn offset_in(text: &str, part: &str) -> usize {
+    part.as_ptr().addr() - text.as_ptr().addr()
+}
+
 /// Checks a message that is not a batch; `envelope` is the verdict on its envelope.
 fn check_single(
-    checker: Checker<'_>,
+    entry: &Entry,
     known: MessageContext<'_>,
     bytes: &[u8],
     envelope: Verdict,
 ) -> Result<Verdict, DecodeError> {
     let object: JsonObject = from_slice(bytes)?;
-    let Some(method) = object.get("method") else {
-        return Ok(check_response(checker, known.answered, &object, envelope));
+    let place = |part: JsonRef<'_>| leading_space(bytes) + offset_in(object.text(), part.text());
+    let Some(method) = object.view().find("method") else {
+        return Ok(check_response(
+            entry,
+            known.answered,
+            &object,
+            envelope,
+            &place,
+        ));
     };
     let Some(direction) = known.direction else {
         return Ok(envelope.with_scope(Scope::NoDirection));
     };
-    let kind = match object.get("id") {
+    let kind = match object.view().find("id") {
         Some(_) => CallKind::Request,
         None => CallKind::Notification,
     };
-    let method: String = from_str(method.text())?;
-    if let Some(definition) = extension_definition(checker.entry, direction, kind, &method) {
-        let verdict = checker.check_named(definition, bytes);
+    let name: String = from_str(method.text())?;
+    if let Some(definition) = extension_definition(entry, direction, kind, &name) {
+        let verdict = Verdict::of(entry, definition, bytes);
         return Ok(verdict.with_scope(Scope::Message));
     }
-    Ok(match checker.entry.find(union_name(direction, kind)) {
-        Some(union) => {
-            let mut verdict = check_as_union(checker, direction, kind, bytes, &method, union);
-            // Older revisions omit the envelope in their request types.
-            let is_envelope = |finding: &Finding| matches!(&*finding.pointer, "/jsonrpc" | "/id");
-            verdict.unknown.retain(|finding| !is_envelope(finding));
-            verdict
-        }
-        None => Verdict {
+    let unknown_method = || Finding {
+        offset: Some(place(method)),
+        ..unknown_method_finding(entry, direction, kind, &name)
+    };
+    let union = union_name(direction, kind);
+    if !entry.defines(union) {
+        return Ok(Verdict {
             scope: Scope::Message,
-            findings: vec![unknown_method_finding(
-                checker.entry,
-                direction,
-                kind,
-                &method,
-            )],
+            findings: vec![unknown_method()],
             count: 1,
             ..envelope
-        },
-    })
+        });
+    }
+    // The envelope members conflict with no definition: older revisions allow them as unknown members, newer revisions
+    // define them.
+    let mut verdict = Verdict::of(entry, union, bytes).with_scope(Scope::Message);
+    if is_unrecognized(&verdict) {
+        verdict.findings = vec![unknown_method()];
+    }
+    let is_envelope = |finding: &Finding| matches!(&*finding.pointer, "/jsonrpc" | "/id");
+    verdict.unknown.retain(|finding| !is_envelope(finding));
+    Ok(verdict)
 }
 
 /// Returns the definition of a message of an extension; none for a method that the revision defines.
@@ -153,28 +190,30 @@ fn extension_definition<'e>(
     found.map(|found| &*found.definition)
 }
 
-/// Checks the result in a response against the result definition of the method `answered`.
+/// Checks the result in a response against the result definition of the method `answered`; `place` returns the position of
+/// a part of the response in the document.
 fn check_response(
-    checker: Checker<'_>,
+    entry: &Entry,
     answered: Option<&str>,
     object: &JsonObject,
     envelope: Verdict,
+    place: &dyn Fn(JsonRef<'_>) -> usize,
 ) -> Verdict {
-    let Some(result) = object.get("result") else {
+    let Some(result) = object.view().find("result") else {
         // An error identifies itself by its members.
-        return envelope.with_scope(match object.get("error") {
+        return envelope.with_scope(match object.view().find("error") {
             Some(_) => Scope::Message,
             None => Scope::Response,
         });
     };
-    let Some(name) = answered.and_then(|method| result_definition(checker.entry, method)) else {
+    let Some(name) = answered.and_then(|method| result_definition(entry, method)) else {
         return envelope.with_scope(Scope::Response);
     };
-    let mut part = checker.check_named(&name, result.text().as_bytes());
+    let check = |name: &str| Verdict::of(entry, name, result.text().as_bytes());
+    let mut part = check(&name);
     if !part.is_accepted() {
         // A result of an extension may take the place of that of the method.
-        let mut others = checker.entry.extension_results();
-        let check = |name: &str| checker.check_named(name, result.text().as_bytes());
+        let mut others = entry.extension_results();
         if let Some(other) = others.find_map(|name| Some(check(name)).filter(Verdict::is_accepted))
         {
             part = other;
@@ -185,7 +224,7 @@ fn check_response(
     verdict
         .unknown
         .retain(|found| !found.pointer.starts_with("/result/"));
-    verdict.add_part("/result", part);
+    verdict.add_part("/result", place(result), part);
     verdict
 }
 
@@ -212,7 +251,7 @@ pub enum Part {
 
 /// Checks the params, the result or the error of a message with this method, without the envelope.
 pub fn check_part(
-    checker: Checker<'_>,
+    entry: &Entry,
     part: Part,
     method: &str,
     direction: Option<Direction>,
@@ -247,18 +286,21 @@ pub fn check_part(
         Part::Notification => CallKind::Notification,
         _ => CallKind::Request,
     };
-    let direction = direction.or_else(|| sender_of(checker.entry, kind, method));
+    let direction = direction.or_else(|| sender_of(entry, kind, method));
     let known = MessageContext {
         direction,
         answered: Some(method),
     };
-    let mut verdict = check(checker, known, message.as_bytes());
+    let mut verdict = check(entry, known, message.as_bytes());
     let shift = message.len() - text.len() - 1;
+    let space = leading_space(bytes);
     for finding in verdict.findings.iter_mut().chain(&mut verdict.unknown) {
         if let Some(rest) = finding.pointer.strip_prefix(place) {
             finding.pointer = rest.to_owned();
         }
-        finding.offset = finding.offset.map(|offset| offset.saturating_sub(shift));
+        finding.offset = finding
+            .offset
+            .map(|offset| space + offset.saturating_sub(shift));
     }
     verdict.encoded = verdict.encoded.map(|_| text.to_owned());
     verdict
@@ -312,33 +354,6 @@ const ALL_CALL_KINDS: [(Direction, CallKind); 4] = [
     (Direction::Server, CallKind::Notification),
 ];
 
-/// Checks a message as a value of the union of all messages with this sender and kind. The envelope members conflict
-/// with no definition: older revisions allow them as unknown members, newer revisions define them.
-fn check_as_union(
-    checker: Checker<'_>,
-    direction: Direction,
-    kind: CallKind,
-    bytes: &[u8],
-    method: &str,
-    union: &Definition,
-) -> Verdict {
-    let verdict = checker
-        .check_definition(union, bytes)
-        .with_scope(Scope::Message);
-    if !is_unrecognized(&verdict) {
-        return verdict;
-    }
-    Verdict {
-        findings: vec![unknown_method_finding(
-            checker.entry,
-            direction,
-            kind,
-            method,
-        )],
-        ..verdict
-    }
-}
-
 /// Returns the name of the definition that is the union of all messages of a sender and kind.
 fn union_name(direction: Direction, kind: CallKind) -> &'static str {
     match (direction, kind) {
@@ -349,7 +364,7 @@ fn union_name(direction: Direction, kind: CallKind) -> &'static str {
     }
 }
 
-/// Returns true if the decoder has kept a message as an unknown variant, because the union does not define its method.
+/// Returns true if the union of a message keeps it as an unknown variant, because it does not define its method.
 fn is_unrecognized(verdict: &Verdict) -> bool {
     verdict.encoded.is_some()
         && verdict

@@ -7,11 +7,9 @@ use std::collections::HashMap;
 
 use anyhow::Context;
 use mcp_exact_model::render::SchemaSource;
-use mcp_exact_model::{Ir, Method};
+use mcp_exact_model::{Definition, Ir, Method, Model};
 use mcp_exact_revisions::RevisionSpec;
-use mcp_exact_wire::Definition;
 
-use crate::inspection::Model;
 use crate::names::{suggest, truncate_name};
 use crate::revisions::COMPILED;
 
@@ -20,19 +18,15 @@ use crate::revisions::COMPILED;
 pub struct CompiledRevision {
     /// Properties of the revision.
     pub spec: &'static RevisionSpec,
-    /// Definitions of the revision, sorted by name.
-    pub definitions: &'static [Definition],
     /// JSON text of the [`Model`] of the revision.
     pub model_json: &'static str,
 }
 
-/// A compiled revision, with an index of its definitions and its parsed model.
+/// A compiled revision, with its parsed model.
 #[derive(Debug)]
 pub struct Entry {
     /// The revision.
     pub revision: &'static CompiledRevision,
-    /// Definitions of the revision by name.
-    by_name: HashMap<&'static str, &'static Definition>,
     /// Model of the revision, parsed on first use.
     model: OnceCell<Model>,
 }
@@ -107,7 +101,6 @@ impl Registry {
     pub fn new() -> Self {
         let entry = |revision: &'static CompiledRevision| Entry {
             revision,
-            by_name: revision.definitions.iter().map(|d| (d.name, d)).collect(),
             model: OnceCell::new(),
         };
         Self {
@@ -132,9 +125,10 @@ impl Registry {
 }
 
 impl Entry {
-    /// Returns the definition with this name, if the revision has one.
-    pub fn find(&self, name: &str) -> Option<&'static Definition> {
-        self.by_name.get(name).copied()
+    /// Returns true if the schema of the revision has a definition with this name.
+    pub fn defines(&self, name: &str) -> bool {
+        let model = self.model();
+        model.is_ok_and(|model| model.ir.get(name).is_some_and(|found| found.official))
     }
 
     /// Returns the model of the revision, which is parsed on first use.
@@ -161,7 +155,7 @@ impl Entry {
     /// Returns the names of the results of extensions that answer methods of the revision: results that answer no method of
     /// their own extension.
     pub fn extension_results(&self) -> impl Iterator<Item = &str> {
-        let is_result = |model: &Model, found: &mcp_exact_model::Definition| {
+        let is_result = |model: &Model, found: &Definition| {
             let answers = |method: &Method| method.result.as_deref() == Some(&*found.name);
             found.official
                 && found.name.ends_with("Result")
@@ -174,28 +168,32 @@ impl Entry {
         })
     }
 
-    /// Checks that the revision or an extension of it has the definition with this name.
+    /// Checks that the schema of the revision or of an extension of it has the definition with this name; the error contains
+    /// similar names.
     pub fn check_name(&self, name: &str) -> Result<(), UnknownName> {
         let is_official = |model: &Model| model.ir.get(name).is_some_and(|found| found.official);
-        if self.models().skip(1).any(is_official) {
+        if self.models().any(is_official) {
             return Ok(());
         }
-        self.definition(name).map(drop)
-    }
-
-    /// Returns the definition with this name; the error contains similar names.
-    pub fn definition(&self, name: &str) -> Result<&'static Definition, UnknownName> {
-        self.find(name).ok_or_else(|| {
-            let id = self.revision.id();
-            let names = || self.revision.definitions.iter().map(|d| d.name);
-            let mut problem = format!("unknown type `{}` in revision {id}", truncate_name(name));
-            suggest(&mut problem, name, names());
-            UnknownName {
-                problem,
-                known_names: format!("`mcp-exact show --revision {id}` lists all of them"),
-            }
+        let id = self.revision.id();
+        let mut problem = format!("unknown type `{}` in revision {id}", truncate_name(name));
+        let own = self
+            .models()
+            .take(1)
+            .flat_map(|model| official_definitions(&model.ir));
+        suggest(&mut problem, name, own.map(|found| &*found.name));
+        Err(UnknownName {
+            problem,
+            known_names: format!("`mcp-exact show --revision {id}` lists all of them"),
         })
     }
+}
+
+/// Returns the definitions that the official schema names.
+pub fn official_definitions(ir: &Ir) -> impl Iterator<Item = &Definition> {
+    ir.definitions
+        .iter()
+        .filter(|definition| definition.official)
 }
 
 /// Formats names as a list with lines of about a hundred characters.

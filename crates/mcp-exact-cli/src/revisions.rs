@@ -13,7 +13,6 @@ macro_rules! compiled {
             #[cfg(feature = $id)]
             CompiledRevision {
                 spec: mcp_exact_revisions::$spec,
-                definitions: $library::DEFINITIONS,
                 model_json: include_str!(concat!("../data/", $id, ".json")),
             },
         )*];

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::names::{suggest, truncate_name};
 use crate::output::{Painter, Style};
-use crate::registry::{CompiledRevision, Registry};
+use crate::registry::{CompiledRevision, Registry, official_definitions};
 use crate::revisions::COMPILED;
 use crate::terminal::stdout;
 use crate::text::{Text, Untrusted, text};
@@ -141,10 +141,6 @@ fn print_names(
 ) -> anyhow::Result<Outcome> {
     let revision = revision.ok_or_else(|| anyhow!("this program was built without revisions"))?;
     let ir = &revision.model()?.ir;
-    let official = ir
-        .definitions
-        .iter()
-        .filter(|definition| definition.official);
     let names = Names {
         revision: &ir.revision,
         methods: ir
@@ -152,7 +148,7 @@ fn print_names(
             .iter()
             .map(|method| method.method.as_str())
             .collect(),
-        types: official
+        types: official_definitions(ir)
             .map(|definition| definition.name.as_str())
             .collect(),
     };

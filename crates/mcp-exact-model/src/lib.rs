@@ -8,6 +8,10 @@
 //! renamed or changed, and the [consequence](Compatibility) of each change for readers and writers. [`render`] formats
 //! a difference as text for a terminal, Markdown, JSON, or one HTML page for several revisions.
 //!
+//! A [`Model`] adds the [dispatch](Dispatch) of unions to the representation. With the feature `inspection`,
+//! `Model::inspect` checks JSON text against it: every deviation from the schema, with its place, and every member that
+//! the schema does not define.
+//!
 //! This crate reads no files and contains no list of revisions. Equal input yields equal output, byte for byte.
 //!
 //! ```
@@ -31,7 +35,11 @@
 //! ```
 
 mod diff;
+mod dispatch;
+#[cfg(feature = "inspection")]
+mod inspection;
 mod ir;
+mod model;
 pub mod render;
 mod wording;
 
@@ -40,4 +48,8 @@ pub use diff::{
     MethodChangeKind, MethodDiff, Note, Rewording, Status, Summary, diff, diff_with_descriptions,
     pairs,
 };
+pub use dispatch::{Dispatch, DispatchCase, ObjectDispatch, Tag};
+#[cfg(feature = "inspection")]
+pub use inspection::{Deviation, Inspection, UnknownMember};
 pub use ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Text, Type};
+pub use model::Model;

@@ -172,6 +172,12 @@ impl<'a> Path<'a> {
         }
     }
 
+    /// Returns the JSON pointer (RFC 6901) of this position, cut as
+    /// [`DecodeError::pointer`](crate::DecodeError::pointer) is.
+    pub fn to_pointer(&self) -> String {
+        self.pointer().into_text()
+    }
+
     /// Returns the JSON pointer of this position.
     fn pointer(&self) -> Pointer {
         let mut pointer = self.parent.map(Path::pointer).unwrap_or_default();

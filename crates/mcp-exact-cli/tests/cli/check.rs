@@ -106,7 +106,7 @@ fn decodable_documents_may_violate_the_schema() {
         expect![[r#"
             exit 1
             out: new.json: invalid
-            out:   /content/1: "hologram" is not known to this revision (tag)
+            out:   /content/1: "hologram" is not known to this revision (tag, line 1 column 41)
         "#]],
     );
 }
@@ -233,11 +233,11 @@ fn unknown_method_is_one_violation() {
             out: {"jsonrpc":"2.0","method":"vendor/x","params":{"a":1}}
             out: {"jsonrpc":"2.0","id":1,"method":"tools/calls"}
             err: roots.json: invalid
-            err:   /method: unknown method `roots/list`: a request that a client sends cannot have it; it belongs to a request that a server sends (tag)
+            err:   /method: unknown method `roots/list`: a request that a client sends cannot have it; it belongs to a request that a server sends (tag, line 1 column 34)
             err: vendor.json: invalid
-            err:   /method: unknown method `vendor/x`: a notification that a client sends cannot have it (tag)
+            err:   /method: unknown method `vendor/x`: a notification that a client sends cannot have it (tag, line 1 column 27)
             err: slip.json: invalid
-            err:   /method: unknown method `tools/calls`: a request that a client sends cannot have it; did you mean `tools/call`? (tag)
+            err:   /method: unknown method `tools/calls`: a request that a client sends cannot have it; did you mean `tools/call`? (tag, line 1 column 34)
         "#]],
     );
     check(
@@ -268,7 +268,7 @@ fn batches_are_checked_message_by_message() {
         expect![[r#"
             exit 1
             out: batch.json: invalid
-            out:   /1: missing member `params` (required)
+            out:   /1: missing member `params` (required, line 1 column 43)
         "#]],
     );
     check(

@@ -36,7 +36,7 @@ fn every_violation_is_listed() {
             out:   (whole document): missing member `inputSchema` (required, line 1 column 1)
             out:   /name: expected a string (type, line 2 column 11)
             out:   /title: expected a string (type, line 3 column 12)
-            out:   /annotations/readOnlyHint: expected true or false (type, line 4 column 35)
+            out:   /annotations/readOnlyHint: expected a boolean (type, line 4 column 35)
             out:   /icons/0: missing member `src` (required, line 5 column 13)
             out:   /icons/0/mimeType: expected a string (type, line 5 column 26)
         "#]],
@@ -68,11 +68,11 @@ fn unknown_members_are_listed_on_request() {
         &[("tool.json", tool)],
         &arguments,
         expect![[r#"
-        exit 1
-        out: tool.json: valid, with unknown members
-        out:   /descripton: Tool does not define it; did you mean `description`? (unknown)
-        out:   /vendor: Tool does not define it (unknown)
-    "#]],
+            exit 1
+            out: tool.json: valid, with unknown members
+            out:   /descripton: Tool does not define it; did you mean `description`? (unknown, line 1 column 16)
+            out:   /vendor: Tool does not define it (unknown, line 1 column 92)
+        "#]],
     );
     let json = [&arguments[..], &["--json"]].concat();
     check(
@@ -100,7 +100,7 @@ fn unknown_members_are_listed_on_request() {
         expect![[r#"
             exit 1
             out: call.json: valid, with unknown members
-            out:   /params/argument: CallToolRequestParams does not define it; did you mean `arguments`? (unknown)
+            out:   /params/argument: CallToolRequestParams does not define it; did you mean `arguments`? (unknown, line 1 column 68)
         "#]],
     );
 }
@@ -122,7 +122,7 @@ fn responses_are_checked_by_request_method() {
         expect![[r#"
             exit 1
             out: response.json: invalid
-            out:   /result/tools/0: missing member `inputSchema` (required)
+            out:   /result/tools/0: missing member `inputSchema` (required, line 1 column 44)
         "#]],
     );
     check(
@@ -177,10 +177,10 @@ fn parts_of_messages_are_checked() {
         &files,
         &part("result", "result.json"),
         expect![[r#"
-        exit 1
-        out: result.json: invalid
-        out:   /content/0: missing member `text` (required)
-    "#]],
+            exit 1
+            out: result.json: invalid
+            out:   /content/0: missing member `text` (required, line 1 column 14)
+        "#]],
     );
     check(
         &files,

@@ -7,6 +7,7 @@ mod all_of;
 mod definitions;
 mod expected;
 mod extension;
+mod inspection;
 mod json_schemas;
 mod open_json;
 mod revision_table;

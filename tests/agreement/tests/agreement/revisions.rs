@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use codegen::ir::RustIr;
+use mcp_exact_model::Model;
 use mcp_exact_wire::{
     Decode, DecodeError, Definition, Encode, JsonSchemas, Validate, Violations, from_slice,
     to_string,
@@ -118,6 +119,8 @@ pub struct Revision {
     pub schema: Schema,
     /// Intermediate representation from which the types were generated.
     pub ir: RustIr,
+    /// The representation with the dispatch of its unions, as the program `mcp-exact` embeds it.
+    pub model: Model,
     /// True if a person has reviewed the revision after its release. The types of every revision must agree with its
     /// schema, but only a reviewed revision must have the definitions that some tests use.
     pub is_reviewed: bool,
@@ -266,6 +269,7 @@ fn build_revision(
         types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
         official: serde_json::from_str(text).expect("a schema is JSON"),
         schema: Schema::new(&lowered.corrected(), &lowered.ir),
+        model: lowered.ir.model(),
         ir: lowered.ir,
     }
 }

@@ -5,6 +5,7 @@
 use mcp_exact_tests_support::{Cases, Doc, Generator, Mutator, Rng, Style, is_same_json};
 
 use crate::expected::expected_encoding;
+use crate::inspection;
 use crate::revisions::{Revision, revisions};
 use crate::rules::known_exception;
 use crate::traversal::VisitedValue;
@@ -115,7 +116,9 @@ fn check_any_spelling(revision: &Revision, definition: &str, doc: &Doc, rng: &mu
 
 /// Decodes a valid text as a definition, and encodes the value.
 fn encode(revision: &Revision, definition: &str, text: &str) -> String {
-    match revision.definition(definition).inspect(text.as_bytes()) {
+    let inspected = revision.definition(definition).inspect(text.as_bytes());
+    inspection::compare(revision, definition, text.as_bytes(), &inspected);
+    match inspected {
         Ok(inspected) if inspected.violations.is_empty() => inspected.encoded,
         other => panic!(
             "{} {definition} {text} {other:?} (seed {SEED})",

@@ -8,6 +8,7 @@ use mcp_exact_tests_support::{
     Cases, Doc, Generator, MutationKind, Mutator, Rng, Style, definition_names,
 };
 
+use crate::inspection;
 use crate::revisions::{Revision, revisions, selected_revision};
 use crate::rules::{LONE_SURROGATE, RULES, is_open, known_exception};
 
@@ -75,6 +76,7 @@ impl Tally {
         };
         let text = write(doc, rng);
         let inspected = revision.definition(definition).inspect(text.as_bytes());
+        inspection::compare(revision, definition, text.as_bytes(), &inspected);
         let accepted = inspected
             .as_ref()
             .is_ok_and(|inspected| inspected.violations.is_empty());
@@ -101,7 +103,7 @@ impl Tally {
         let rules = RULES.iter().zip(self.refused_by_rule);
         let rules: Vec<String> = rules.map(|((name, _), n)| format!("{name} {n}")).collect();
         println!(
-            "{revision} {what}: {definitions} definitions, {} documents, {valid} valid, {invalid} invalid, {} agreed, excused {}",
+            "{revision} {what}: {definitions} definitions, {} documents, {valid} valid, {invalid} invalid, {} agreed, excused {}; all inspected alike",
             self.compared.len(),
             self.agreed,
             rules.join(" ")

@@ -1,0 +1,380 @@
+//! The walk of an inspection through a document, from a definition to its values.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use mcp_exact_wire::{
+    Decode, DecodeErrorKind, Format, Integer, Kind, MAX_DEPTH, MAX_LISTED, Number, Path,
+    ReadResult, RequestId, Violation, ViolationKind, Violations, check_format, check_max_items,
+    check_maximum, check_min_items, check_minimum, from_str,
+};
+
+use super::value::{self, Value};
+use super::{Deviation, Inspection, UnknownMember, document};
+use crate::{Bounds, Definition, Member, MemberValue, Model, Shape, Type};
+
+/// State of an inspection in progress.
+pub(super) struct Inspector<'i> {
+    /// Revision against which the document is inspected.
+    pub model: &'i Model,
+    /// Number of objects and arrays of known types that enclose the value that is being inspected.
+    depth: u32,
+    /// True unless a deviation was found that a decoder does not tolerate.
+    decodes: bool,
+    /// Deviations and unknown members found so far.
+    inspection: Inspection,
+}
+
+impl<'i> Inspector<'i> {
+    /// Creates the state before the inspection of a document.
+    pub fn new(model: &'i Model) -> Self {
+        Self {
+            model,
+            depth: 0,
+            decodes: true,
+            inspection: Inspection::default(),
+        }
+    }
+
+    /// Returns what was found, and true if the type of the definition decodes the document.
+    pub fn into_inspection(self) -> (Inspection, bool) {
+        (self.inspection, self.decodes)
+    }
+
+    /// Adds a deviation at the offset `at`.
+    fn add(&mut self, at: usize, pointer: String, kind: &'static str, message: String) {
+        self.inspection.count += 1;
+        if self.inspection.deviations.len() < MAX_LISTED {
+            self.inspection.deviations.push(Deviation {
+                pointer,
+                offset: at,
+                kind,
+                message,
+            });
+        }
+    }
+
+    /// Adds a deviation with which the document does not decode.
+    pub fn refuse(
+        &mut self,
+        at: usize,
+        path: &Path<'_>,
+        kind: DecodeErrorKind,
+        message: impl Into<String>,
+    ) {
+        self.decodes = false;
+        self.add(at, path.to_pointer(), kind.name(), message.into());
+    }
+
+    /// Adds the deviation that a value does not have the JSON type `what`.
+    fn refuse_type(&mut self, value: Value<'_>, path: &Path<'_>, what: &str) {
+        let message = format!("expected {what}");
+        self.refuse(value.at, path, DecodeErrorKind::Type, message);
+    }
+
+    /// Adds a deviation that decoding tolerates.
+    pub fn report(
+        &mut self,
+        at: usize,
+        path: &Path<'_>,
+        kind: ViolationKind,
+        message: impl Into<String>,
+    ) {
+        self.add(at, path.to_pointer(), kind.name(), message.into());
+    }
+
+    /// Adds the deviations of a value that `check` reports.
+    fn check(&mut self, value: Value<'_>, check: impl FnOnce(&mut Violations)) {
+        let mut violations = Violations::default();
+        check(&mut violations);
+        for violation in violations.listed() {
+            let Violation {
+                pointer,
+                kind,
+                message,
+            } = violation.clone();
+            self.add(value.at, pointer, kind.name(), message);
+        }
+    }
+
+    /// Decodes a value without parts; adds the error if it is no value of the type.
+    pub fn decode<T: Decode>(&mut self, value: Value<'_>, path: &Path<'_>) -> Option<T> {
+        match from_str(value.text) {
+            Ok(decoded) => Some(decoded),
+            Err(error) => {
+                self.refuse(value.at, path, error.kind(), error.detail());
+                None
+            }
+        }
+    }
+
+    /// Returns the parts of a value. An error would mean that the value is no JSON, which its document was scanned for; it
+    /// becomes a deviation, so that no document is accepted that was not read.
+    pub fn parts<T: Default>(
+        &mut self,
+        value: Value<'_>,
+        path: &Path<'_>,
+        parts: ReadResult<T>,
+    ) -> T {
+        parts.unwrap_or_else(|_| {
+            let message = "the text is not JSON";
+            self.refuse(value.at, path, DecodeErrorKind::Syntax, message);
+            T::default()
+        })
+    }
+
+    /// Enters an object or array of a known type; adds a deviation and returns false if it is nested deeper than the
+    /// decoders read.
+    fn enter(&mut self, value: Value<'_>, path: &Path<'_>) -> bool {
+        if self.depth < MAX_DEPTH {
+            self.depth += 1;
+            return true;
+        }
+        let message = format!("typed values are nested deeper than {MAX_DEPTH} levels");
+        self.refuse(value.at, path, DecodeErrorKind::Depth, message);
+        false
+    }
+
+    /// Inspects a value as a value of a definition.
+    pub fn inspect_definition(
+        &mut self,
+        definition: &'i Definition,
+        value: Value<'_>,
+        path: &Path<'_>,
+    ) {
+        match &definition.shape {
+            Shape::Struct(members) => self.inspect_struct(definition, members, value, path),
+            Shape::Document(_) if value.kind != Kind::Object => {
+                self.refuse_type(value, path, "an object");
+            }
+            Shape::Document(members) => {
+                document::inspect(self, (members, definition.closed), value, path);
+            }
+            Shape::Enum(values) => {
+                let text: Option<String> = self.decode(value, path);
+                if let Some(text) = text.filter(|text| !values.contains(text)) {
+                    let text = mcp_exact_wire::spans::quoted(&text);
+                    let message = format!("{text:?} is not a value of this revision");
+                    self.report(value.at, path, ViolationKind::Enum, message);
+                }
+            }
+            Shape::Constant(constant) => self.inspect_constant(constant, value, path),
+            Shape::Union(variants) => self.inspect_union(definition, variants, value, path),
+            Shape::Alias(alias) => self.inspect_value(alias, value, path),
+            // Progress tokens are read like request ids.
+            Shape::StringOrInteger => _ = self.decode::<RequestId>(value, path),
+        }
+    }
+
+    /// Inspects a value as an object with known members; other members are listed as unknown.
+    fn inspect_struct(
+        &mut self,
+        definition: &'i Definition,
+        members: &'i [Member],
+        value: Value<'_>,
+        path: &Path<'_>,
+    ) {
+        if value.kind != Kind::Object {
+            return self.refuse_type(value, path, "an object");
+        }
+        if !self.enter(value, path) {
+            return;
+        }
+        let found = self.parts(value, path, value.members());
+        let names: HashSet<&str> = found.iter().map(|member| &*member.name).collect();
+        let is_missing = |member: &&Member| !names.contains(&*member.name);
+        for member in members
+            .iter()
+            .filter(is_missing)
+            .filter(|member| member.required)
+        {
+            let message = format!("missing member `{}`", member.name);
+            self.refuse(value.at, path, DecodeErrorKind::Required, message);
+        }
+        let mut seen = HashSet::new();
+        for member in &found {
+            let path = &path.member(&member.name);
+            self.check_name(member, &mut seen, path);
+            match members.iter().find(|known| known.name == member.name) {
+                Some(known) => self.inspect_member(&known.value, member.value, path),
+                None if definition.closed => {
+                    let message = "the object allows no other members than its own";
+                    let kind = ViolationKind::AdditionalProperties;
+                    self.report(member.at, path, kind, message);
+                }
+                // `_meta` may have any members.
+                None if value.is_meta => {}
+                None => {
+                    let missing = members.iter().filter(is_missing);
+                    self.inspection.unknown.push(UnknownMember {
+                        pointer: path.to_pointer(),
+                        offset: member.at,
+                        name: member.name.clone().into_owned(),
+                        definition: definition.name.clone(),
+                        missing_members: missing.map(|member| member.name.clone()).collect(),
+                    });
+                }
+            }
+        }
+        self.depth -= 1;
+    }
+
+    /// Adds a deviation if the name of a member cannot be decoded, or is among the names `seen` before it in its object;
+    /// `path` is that of the member.
+    fn check_name<'m>(
+        &mut self,
+        member: &'m value::Member<'_>,
+        seen: &mut HashSet<&'m str>,
+        path: &Path<'_>,
+    ) {
+        if let Some(error) = &member.error {
+            self.refuse(member.at, path, error.kind(), error.detail());
+        } else if !seen.insert(&*member.name) {
+            let message = "the member is there twice";
+            self.refuse(member.at, path, DecodeErrorKind::Duplicate, message);
+        }
+    }
+
+    /// Inspects the value of a known member.
+    fn inspect_member(&mut self, wanted: &'i MemberValue, value: Value<'_>, path: &Path<'_>) {
+        match wanted {
+            MemberValue::ConstString(constant) => self.inspect_constant(constant, value, path),
+            MemberValue::ConstInteger(constant) => {
+                let number: Option<Number> = self.decode(value, path);
+                if number.is_some_and(|number| number.compare(*constant) != Ordering::Equal) {
+                    let message = format!("expected the constant {constant}");
+                    self.refuse(value.at, path, DecodeErrorKind::Const, message);
+                }
+            }
+            MemberValue::Type(wanted) => self.inspect_value(wanted, value, path),
+        }
+    }
+
+    /// Adds a deviation unless the value equals the constant.
+    pub fn inspect_constant(&mut self, constant: &str, value: Value<'_>, path: &Path<'_>) {
+        let text: Option<String> = self.decode(value, path);
+        if text.is_some_and(|text| text != constant) {
+            let message = format!("expected the constant {constant}");
+            self.refuse(value.at, path, DecodeErrorKind::Const, message);
+        }
+    }
+
+    /// Inspects a value as a value of the type `wanted`.
+    pub fn inspect_value(&mut self, wanted: &'i Type, value: Value<'_>, path: &Path<'_>) {
+        match wanted {
+            Type::Json => {}
+            Type::JsonObject => {
+                if value.kind != Kind::Object {
+                    self.refuse_type(value, path, "an object");
+                }
+            }
+            Type::String(wanted) => {
+                let format = wanted.format.as_deref().and_then(Format::from_name);
+                let text: Option<String> = self.decode(value, path);
+                if let (Some(text), Some(format)) = (text, format) {
+                    self.check(value, |to| check_format(&text, format, path, to));
+                }
+            }
+            Type::Boolean => _ = self.decode::<bool>(value, path),
+            Type::Integer(bounds) => {
+                if let Some(integer) = self.decode::<Integer>(value, path) {
+                    self.inspect_bounds(*bounds, integer.as_number(), value, path);
+                }
+            }
+            Type::Number(bounds) => {
+                if let Some(number) = self.decode(value, path) {
+                    self.inspect_bounds(*bounds, &number, value, path);
+                }
+            }
+            Type::Ref { name } => {
+                let model = self.model;
+                match model.ir.get(name) {
+                    Some(definition) => self.inspect_definition(definition, value, path),
+                    // What nothing can check is not accepted.
+                    None => {
+                        let message = format!("the model lacks the definition `{name}`");
+                        self.refuse(value.at, path, DecodeErrorKind::Union, message);
+                    }
+                }
+            }
+            Type::Array {
+                items,
+                min_items,
+                max_items,
+            } => self.inspect_array(items, (*min_items, *max_items), value, path),
+            Type::Map(values) => self.inspect_map(values, value, path),
+            Type::Nullable(inner) => {
+                if value.kind != Kind::Null {
+                    self.inspect_value(inner, value, path);
+                }
+            }
+        }
+    }
+
+    /// Inspects a value as an array whose items have one type, and whose length has a minimum and a maximum.
+    fn inspect_array(
+        &mut self,
+        wanted: &'i Type,
+        (minimum, maximum): (Option<u64>, Option<u64>),
+        value: Value<'_>,
+        path: &Path<'_>,
+    ) {
+        if value.kind != Kind::Array {
+            return self.refuse_type(value, path, "an array");
+        }
+        if !self.enter(value, path) {
+            return;
+        }
+        let items = self.parts(value, path, value.items());
+        // A bound above every length is met, or missed, by every length.
+        let bound = |bound: u64| usize::try_from(bound).unwrap_or(usize::MAX);
+        self.check(value, |to| {
+            if let Some(minimum) = minimum {
+                check_min_items(&items, bound(minimum), path, to);
+            }
+            if let Some(maximum) = maximum {
+                check_max_items(&items, bound(maximum), path, to);
+            }
+        });
+        for (index, item) in items.into_iter().enumerate() {
+            self.inspect_value(wanted, item, &path.index(index));
+        }
+        self.depth -= 1;
+    }
+
+    /// Inspects a value as an object whose members all have one type.
+    fn inspect_map(&mut self, wanted: &'i Type, value: Value<'_>, path: &Path<'_>) {
+        if value.kind != Kind::Object {
+            return self.refuse_type(value, path, "an object");
+        }
+        if !self.enter(value, path) {
+            return;
+        }
+        let members = self.parts(value, path, value.members());
+        let mut seen = HashSet::new();
+        for member in &members {
+            let path = &path.member(&member.name);
+            self.check_name(member, &mut seen, path);
+            self.inspect_value(wanted, member.value, path);
+        }
+        self.depth -= 1;
+    }
+
+    /// Adds a deviation if a number is outside its bounds.
+    fn inspect_bounds(
+        &mut self,
+        bounds: Bounds,
+        number: &Number,
+        value: Value<'_>,
+        path: &Path<'_>,
+    ) {
+        self.check(value, |to| {
+            if let Some(minimum) = bounds.minimum {
+                check_minimum(number, minimum, path, to);
+            }
+            if let Some(maximum) = bounds.maximum {
+                check_maximum(number, maximum, path, to);
+            }
+        });
+    }
+}

@@ -1,0 +1,128 @@
+//! Limits and positions of inspections. That they agree with the types is tested in `tests/agreement`.
+
+use std::collections::BTreeMap;
+
+use mcp_exact_wire::{MAX_DEPTH, MAX_LISTED};
+
+use super::Inspection;
+use crate::{Definition, Ir, Member, MemberValue, Model, Shape, Type};
+
+/// Creates an optional member.
+fn member(name: &str, value: Type) -> Member {
+    Member {
+        name: name.to_owned(),
+        required: false,
+        description: None,
+        value: MemberValue::Type(value),
+    }
+}
+
+/// Inspects text as a list, whose objects have an integer `value` and a list as `next`.
+fn inspect(text: &str, closed: bool) -> Inspection {
+    let next = Type::Ref {
+        name: "List".to_owned(),
+    };
+    let members = vec![
+        member("next", next),
+        member("value", Type::Integer(crate::Bounds::default())),
+        member("values", Type::Map(Box::new(Type::Boolean))),
+    ];
+    let list = Definition {
+        name: "List".to_owned(),
+        official: true,
+        pointers: Vec::new(),
+        description: None,
+        closed,
+        shape: Shape::Struct(members),
+    };
+    let model = Model {
+        ir: Ir {
+            revision: "1".to_owned(),
+            definitions: vec![list],
+            methods: Vec::new(),
+        },
+        dispatch: BTreeMap::new(),
+        extensions: Vec::new(),
+    };
+    assert_eq!(model.inspect("Other", b"{}"), None);
+    model
+        .inspect("List", text.as_bytes())
+        .expect("it is defined")
+}
+
+/// Returns the pointer, offset, kind and message of each deviation.
+fn deviations(inspection: &Inspection) -> Vec<(&str, usize, &str, &str)> {
+    let found = inspection.deviations.iter();
+    found
+        .map(|found| (&*found.pointer, found.offset, found.kind, &*found.message))
+        .collect()
+}
+
+/// Deviations are in the order of the document; of a member that is there twice, the second name has one.
+#[test]
+fn deviations_have_positions() {
+    let text = r#" {"value":1.5, "next":{"value":"x"},"value":2e0,"values":{"a":1,"\u0061":true}}"#;
+    let inspection = inspect(text, false);
+    let twice = "the member is there twice";
+    assert_eq!(
+        deviations(&inspection),
+        [
+            ("/value", 10, "type", "expected an integer"),
+            ("/next/value", 31, "type", "expected a number"),
+            ("/value", 36, "duplicate", twice),
+            ("/values/a", 62, "type", "expected a boolean"),
+            ("/values/a", 64, "duplicate", twice),
+        ]
+    );
+    assert_eq!((inspection.count, inspection.encoded), (5, None));
+}
+
+/// A document that decodes is encoded in the order of the schema, with the spelling of its numbers.
+#[test]
+fn documents_are_encoded() {
+    let text = r#"{ "x" : [1, 2], "value":1.0e0,"\u006eext" : { } }"#;
+    let inspection = inspect(text, false);
+    let encoded = r#"{"next":{},"value":1.0e0,"x":[1, 2]}"#;
+    assert_eq!(inspection.encoded.as_deref(), Some(encoded));
+    assert!(inspection.is_valid());
+    let [unknown] = &*inspection.unknown else {
+        panic!("{inspection:?}");
+    };
+    assert_eq!((&*unknown.pointer, unknown.offset), ("/x", 2));
+    assert_eq!(unknown.missing_members, ["values"]);
+    let closed = inspect(text, true);
+    let message = "the object allows no other members than its own";
+    assert_eq!(
+        deviations(&closed),
+        [("/x", 2, "additionalProperties", message)]
+    );
+    assert!(closed.encoded.is_some() && closed.unknown.is_empty());
+}
+
+/// Objects of known types are inspected to the depth that the decoders read; untyped values have no limit.
+#[test]
+fn depth_is_limited() {
+    let nested = |depth: usize| format!("{}{{}}{}", r#"{"next":"#.repeat(depth), "}".repeat(depth));
+    let limit = MAX_DEPTH as usize;
+    assert!(inspect(&nested(limit - 1), false).is_valid());
+    let deep = inspect(&nested(100_000), false);
+    let message = "typed values are nested deeper than 128 levels";
+    let pointer = "/next".repeat(limit);
+    assert_eq!(
+        deviations(&deep),
+        [(&*pointer, 8 * limit, "depth", message)]
+    );
+    let untyped = format!(r#"{{"x":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert!(inspect(&untyped, false).is_valid());
+}
+
+/// Deviations beyond the maximum are counted.
+#[test]
+fn excess_deviations_are_counted() {
+    let members: Vec<String> = (0..150).map(|at| format!(r#""{at}":0"#)).collect();
+    let inspection = inspect(&format!(r#"{{"values":{{{}}}}}"#, members.join(",")), false);
+    assert_eq!(
+        (inspection.deviations.len(), inspection.count),
+        (MAX_LISTED, 150)
+    );
+}
