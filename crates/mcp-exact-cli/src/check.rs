@@ -92,9 +92,12 @@ struct Line<'a> {
     count: usize,
     /// First violations.
     violations: &'a [Finding],
-    /// Members that the revision does not define; present with `--unknown`.
+    /// First members that the revision does not define; present with `--unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<&'a [Finding]>,
+    /// Number of all of them; present if `unknown` omits some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_count: Option<usize>,
     /// Encoded value, or null if the document does not decode; present with `--print`.
     #[serde(skip_serializing_if = "Option::is_none")]
     encoded: Option<Option<&'a str>>,
@@ -134,6 +137,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         (None, ..) => Subject::Message(MessageContext {
             direction: given.direction,
             answered: method,
+            wants_unknown: arguments.unknown,
         }),
     };
     check_standard_input_once(&arguments.files)?;
@@ -184,10 +188,10 @@ fn check_file(
         return Ok(Outcome::Unreadable);
     }
     let verdict = match subject {
-        Subject::Definition(name) => Verdict::of(entry, name, &bytes),
+        Subject::Definition(name) => Verdict::of(entry, name, &bytes, arguments.unknown),
         Subject::Message(known) => message::check(entry, known, &bytes),
         Subject::Part(part, method, direction) => {
-            message::check_part(entry, part, method, direction, &bytes)
+            message::check_part(entry, part, method, direction, &bytes, arguments.unknown)
         }
     };
     if arguments.json {
@@ -195,8 +199,7 @@ fn check_file(
     } else {
         print_verdict(arguments, &name, &verdict, &bytes)?;
     }
-    let is_spotless = !arguments.unknown || verdict.unknown.is_empty();
-    Ok(if verdict.is_accepted() && is_spotless {
+    Ok(if verdict.is_accepted() && verdict.unknown.is_empty() {
         Outcome::Valid
     } else {
         Outcome::Invalid
@@ -228,6 +231,8 @@ fn print_failure(arguments: &Arguments, name: &str, error: &str) -> io::Result<(
 
 /// Prints a verdict as one JSON object.
 fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Result<()> {
+    let unknown = verdict.listed_unknown();
+    let is_cut = unknown.len() < verdict.unknown.len();
     print_line(&Line {
         file: name,
         accepted: verdict.is_accepted(),
@@ -235,7 +240,8 @@ fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Resul
         note: verdict.scope.note(),
         count: verdict.count,
         violations: &verdict.findings,
-        unknown: arguments.unknown.then_some(&verdict.unknown),
+        unknown: arguments.unknown.then_some(unknown),
+        unknown_count: is_cut.then_some(verdict.unknown.len()),
         encoded: arguments.print.then_some(verdict.encoded.as_deref()),
     })
 }
@@ -257,12 +263,7 @@ fn print_verdict(
     } else {
         Painter::stdout()
     };
-    let unknown = if arguments.unknown {
-        verdict.unknown.as_slice()
-    } else {
-        &[]
-    };
-    let text = format_verdict(name, verdict, unknown, bytes, painter);
+    let text = format_verdict(name, verdict, bytes, painter);
     if !arguments.print {
         return stdout().line(&text);
     }
@@ -274,13 +275,8 @@ fn print_verdict(
 }
 
 /// Formats a verdict as lines: one for the file and one for each finding.
-fn format_verdict(
-    name: &str,
-    verdict: &Verdict,
-    unknown: &[Finding],
-    bytes: &[u8],
-    painter: Painter,
-) -> Text {
+fn format_verdict(name: &str, verdict: &Verdict, bytes: &[u8], painter: Painter) -> Text {
+    let unknown = verdict.listed_unknown();
     let accepted = match (verdict.is_accepted(), unknown) {
         (true, []) => painter.paint(Style::Green, "valid"),
         (true, _) => painter.paint(Style::Yellow, "valid, with unknown members"),
@@ -290,12 +286,13 @@ fn format_verdict(
     if let Some(note) = verdict.scope.note() {
         text.push(&text!("; {}", note));
     }
+    let mut places = Places::new(bytes);
     for finding in verdict.findings.iter().chain(unknown) {
         let pointer = match finding.pointer.as_str() {
             "" => "(whole document)",
             pointer => pointer,
         };
-        let place = finding.offset.map(|offset| format_location(bytes, offset));
+        let place = finding.offset.map(|offset| places.format(offset));
         text.push(&text!(
             "\n  {}: {} ({}{})",
             Untrusted(pointer),
@@ -304,23 +301,53 @@ fn format_verdict(
             Untrusted(&place.unwrap_or_default())
         ));
     }
-    if verdict.count > verdict.findings.len() {
-        let more = verdict.count - verdict.findings.len();
+    let more = verdict.count - verdict.findings.len() + verdict.unknown.len() - unknown.len();
+    if more > 0 {
         text.push(&text!("\n  and {} more", more));
     }
     text
 }
 
-/// Formats a byte offset as `, line L column C`, for the end of a message.
-pub fn format_location(bytes: &[u8], offset: usize) -> String {
-    let before = &bytes[..offset.min(bytes.len())];
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    let start = before.iter().rposition(|&byte| byte == b'\n');
-    let column = String::from_utf8_lossy(&before[start.map_or(0, |at| at + 1)..])
-        .chars()
-        .count()
-        + 1;
-    format!(", line {line} column {column}")
+/// Lines and columns of byte offsets in a text, which is read once for offsets in ascending order.
+pub struct Places<'a> {
+    /// The text, which is UTF-8 before each offset.
+    bytes: &'a [u8],
+    /// Offset up to which the text is counted.
+    at: usize,
+    /// Line of this offset, from 1.
+    line: usize,
+    /// Column of this offset, from 1, in characters.
+    column: usize,
+}
+
+impl<'a> Places<'a> {
+    /// Creates the places of a text.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            line: 1,
+            column: 1,
+        }
+    }
+
+    /// Formats a byte offset as `, line L column C`, for the end of a message.
+    pub fn format(&mut self, offset: usize) -> String {
+        let offset = offset.min(self.bytes.len());
+        if offset < self.at {
+            *self = Self::new(self.bytes);
+        }
+        for byte in &self.bytes[self.at..offset] {
+            match byte {
+                b'\n' => (self.line, self.column) = (self.line + 1, 1),
+                // The character was counted by its first byte.
+                0x80..=0xbf => {}
+                _ => self.column += 1,
+            }
+        }
+        self.at = offset;
+        format!(", line {} column {}", self.line, self.column)
+    }
 }
 
 #[cfg(test)]
@@ -330,11 +357,10 @@ mod tests {
     /// Lines and columns are counted from 1; columns are counted in characters.
     #[test]
     fn locations_count_from_one() {
-        assert_eq!(format_location(b"{}", 0), ", line 1 column 1");
-        assert_eq!(
-            format_location("{\n \"é\": x".as_bytes(), 8),
-            ", line 2 column 6"
-        );
-        assert_eq!(format_location(b"{", 9), ", line 1 column 2");
+        let mut places = Places::new("{\n \"é\": x".as_bytes());
+        let found = [0, 8, 99, 1].map(|offset| places.format(offset));
+        let (last, first) = (", line 2 column 8", ", line 1 column 2");
+        let start = ", line 1 column 1";
+        assert_eq!(found, [start, ", line 2 column 6", last, first]);
     }
 }

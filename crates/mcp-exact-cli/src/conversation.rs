@@ -350,7 +350,7 @@ impl Conversation {
     ) -> Vec<Breach> {
         let known = MessageContext {
             direction: Some(from),
-            answered: None,
+            ..MessageContext::default()
         };
         self.check_schema(revision, known, text)
     }
@@ -365,26 +365,19 @@ impl Conversation {
         let Some(entry) = self.entry(revision) else {
             return Vec::new();
         };
-        let known = match revision {
-            Some(_) => known,
-            None => MessageContext::default(),
+        let known = MessageContext {
+            wants_unknown: self.options.wants_unknown,
+            ..revision.map_or_else(MessageContext::default, |_| known)
         };
         let verdict = message::check(entry, known, text.as_bytes());
-        let found = verdict
-            .findings
-            .into_iter()
-            .chain(if self.options.wants_unknown {
-                verdict.unknown
-            } else {
-                Vec::new()
-            });
-        let breach = |finding: Finding| Breach {
+        let found = verdict.findings.iter().chain(verdict.listed_unknown());
+        let breach = |finding: &Finding| Breach {
             rule: match finding.pointer.as_str() {
                 "/jsonrpc" | "/id" => &rules::VERSION,
                 _ => &rules::SCHEMA,
             },
-            pointer: finding.pointer,
-            message: finding.message,
+            pointer: finding.pointer.clone(),
+            message: finding.message.clone(),
         };
         found.map(breach).collect()
     }

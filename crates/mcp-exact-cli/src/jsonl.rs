@@ -158,7 +158,7 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
         }
         (Some(name), None) => {
             entry.check_name(name).map_err(|unknown| unknown.problem)?;
-            Ok(Verdict::of(entry, name, bytes))
+            Ok(Verdict::of(entry, name, bytes, false))
         }
         (None, direction) if question.part.is_some() => {
             let (Some(part), Some(method)) = (question.part, question.method.as_deref()) else {
@@ -168,12 +168,15 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
                 );
             };
             message::check_method(entry, method).map_err(|unknown| unknown.problem)?;
-            Ok(message::check_part(entry, part, method, direction, bytes))
+            Ok(message::check_part(
+                entry, part, method, direction, bytes, false,
+            ))
         }
         (None, direction) => {
             let known = MessageContext {
                 direction,
                 answered: question.method.as_deref(),
+                wants_unknown: false,
             };
             Ok(message::check(entry, known, bytes))
         }

@@ -40,13 +40,15 @@ enum CallKind {
     Notification,
 }
 
-/// Information about a message that is not in its text.
+/// Information about a message that is not in its text, and what is asked about it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessageContext<'a> {
     /// Sender of the message, if known.
     pub direction: Option<Direction>,
     /// Method of the request that the message answers, if it is a response and the request is known.
     pub answered: Option<&'a str>,
+    /// True if members that the revision does not define are listed.
+    pub wants_unknown: bool,
 }
 
 /// Checks a message or a batch as far as `known` allows.
@@ -54,7 +56,7 @@ pub fn check(entry: &Entry, known: MessageContext<'_>, bytes: &[u8]) -> Verdict 
     if !entry.defines("JSONRPCMessage") {
         return unsupported_verdict(entry);
     }
-    let envelope = Verdict::of(entry, "JSONRPCMessage", bytes);
+    let envelope = Verdict::of(entry, "JSONRPCMessage", bytes, known.wants_unknown);
     if envelope.encoded.is_none() {
         return envelope.with_scope(Scope::Envelope);
     }
@@ -130,13 +132,7 @@ fn check_single(
     let object: JsonObject = from_slice(bytes)?;
     let place = |part: JsonRef<'_>| leading_space(bytes) + offset_in(object.text(), part.text());
     let Some(method) = object.view().find("method") else {
-        return Ok(check_response(
-            entry,
-            known.answered,
-            &object,
-            envelope,
-            &place,
-        ));
+        return Ok(check_response(entry, known, &object, envelope, &place));
     };
     let Some(direction) = known.direction else {
         return Ok(envelope.with_scope(Scope::NoDirection));
@@ -147,7 +143,7 @@ fn check_single(
     };
     let name: String = from_str(method.text())?;
     if let Some(definition) = extension_definition(entry, direction, kind, &name) {
-        let verdict = Verdict::of(entry, definition, bytes);
+        let verdict = Verdict::of(entry, definition, bytes, known.wants_unknown);
         return Ok(verdict.with_scope(Scope::Message));
     }
     let unknown_method = || Finding {
@@ -165,7 +161,8 @@ fn check_single(
     }
     // The envelope members conflict with no definition: older revisions allow them as unknown members, newer revisions
     // define them.
-    let mut verdict = Verdict::of(entry, union, bytes).with_scope(Scope::Message);
+    let verdict = Verdict::of(entry, union, bytes, known.wants_unknown);
+    let mut verdict = verdict.with_scope(Scope::Message);
     if is_unrecognized(&verdict) {
         verdict.findings = vec![unknown_method()];
     }
@@ -190,11 +187,11 @@ fn extension_definition<'e>(
     found.map(|found| &*found.definition)
 }
 
-/// Checks the result in a response against the result definition of the method `answered`; `place` returns the position of
+/// Checks the result in a response against the result definition of the answered method; `place` returns the position of
 /// a part of the response in the document.
 fn check_response(
     entry: &Entry,
-    answered: Option<&str>,
+    known: MessageContext<'_>,
     object: &JsonObject,
     envelope: Verdict,
     place: &dyn Fn(JsonRef<'_>) -> usize,
@@ -206,10 +203,14 @@ fn check_response(
             None => Scope::Response,
         });
     };
-    let Some(name) = answered.and_then(|method| result_definition(entry, method)) else {
+    let Some(name) = known
+        .answered
+        .and_then(|method| result_definition(entry, method))
+    else {
         return envelope.with_scope(Scope::Response);
     };
-    let check = |name: &str| Verdict::of(entry, name, result.text().as_bytes());
+    let bytes = result.text().as_bytes();
+    let check = |name: &str| Verdict::of(entry, name, bytes, known.wants_unknown);
     let mut part = check(&name);
     if !part.is_accepted() {
         // A result of an extension may take the place of that of the method.
@@ -256,6 +257,7 @@ pub fn check_part(
     method: &str,
     direction: Option<Direction>,
     bytes: &[u8],
+    wants_unknown: bool,
 ) -> Verdict {
     // Text that is not exactly one JSON value must not become valid by the text around it.
     let text = match from_slice::<Json>(bytes) {
@@ -290,6 +292,7 @@ pub fn check_part(
     let known = MessageContext {
         direction,
         answered: Some(method),
+        wants_unknown,
     };
     let mut verdict = check(entry, known, message.as_bytes());
     let shift = message.len() - text.len() - 1;

@@ -31,8 +31,23 @@ pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item =
 /// question.
 pub fn suggest_similar<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
     let limit = (name.chars().take(MAX_NAME_LENGTH).count() / 3).max(1);
-    let is_similar = |known: &&str| strsim::osa_distance(known, &truncate_name(name)) <= limit;
-    suggest(problem, name, known.filter(is_similar));
+    suggest_within(limit, problem, name, known);
+}
+
+/// Appends the known names that differ in at most `limit` characters to the error message `problem`, as a question.
+pub fn suggest_within<'a>(
+    limit: usize,
+    problem: &mut String,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) {
+    let name = truncate_name(name);
+    let length = name.chars().count();
+    let is_similar = |known: &&str| {
+        known.chars().count().abs_diff(length) <= limit
+            && strsim::osa_distance(known, &name) <= limit
+    };
+    suggest(problem, &name, known.filter(is_similar));
 }
 
 /// Returns the three names most similar to `name`, even if they differ completely.

@@ -2,11 +2,11 @@
 //!
 //! The embedded model of the revision decides: an inspection finds every violation and every unknown member.
 
-use mcp_exact_model::{Deviation, UnknownMember};
+use mcp_exact_model::{Deviation, Model, UnknownMember};
 use mcp_exact_wire::{DecodeError, MAX_LISTED};
 use serde::Serialize;
 
-use crate::names::suggest;
+use crate::names::suggest_within;
 use crate::registry::Entry;
 
 /// Result of checking a document.
@@ -18,7 +18,7 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Number of all violations, including those that `findings` omits.
     pub count: usize,
-    /// Members that the revision does not define, which are allowed.
+    /// All members that the revision does not define, which are allowed; empty unless they are wanted.
     pub unknown: Vec<Finding>,
     /// Text to which the type of the definition encodes the document; `None` if the type does not decode the document.
     pub encoded: Option<String>,
@@ -55,9 +55,10 @@ pub struct Finding {
 
 impl Verdict {
     /// Checks a document as a value of the definition with this name, of the revision or of an extension.
-    pub fn of(entry: &Entry, name: &str, bytes: &[u8]) -> Self {
+    pub fn of(entry: &Entry, name: &str, bytes: &[u8], wants_unknown: bool) -> Self {
         let mut verdict = Self::without_findings(Scope::Definition);
-        match entry.models().find_map(|model| model.inspect(name, bytes)) {
+        let inspect = |model: &Model| model.inspect(name, bytes, wants_unknown);
+        match entry.models().find_map(inspect) {
             Some(inspection) => {
                 verdict.count = inspection.count;
                 verdict.findings = inspection
@@ -105,6 +106,11 @@ impl Verdict {
     /// Returns the verdict with another scope.
     pub fn with_scope(self, scope: Scope) -> Self {
         Self { scope, ..self }
+    }
+
+    /// Returns the first unknown members, of which outputs list no more than of violations.
+    pub fn listed_unknown(&self) -> &[Finding] {
+        &self.unknown[..self.unknown.len().min(MAX_LISTED)]
     }
 
     /// Returns true if the document has no violations.
@@ -167,8 +173,7 @@ impl From<&UnknownMember> for Finding {
     fn from(member: &UnknownMember) -> Self {
         let mut message = format!("{} does not define it", member.definition);
         let missing = member.missing_members.iter().map(String::as_str);
-        let near = missing.filter(|missing| strsim::osa_distance(missing, &member.name) <= 2);
-        suggest(&mut message, &member.name, near);
+        suggest_within(2, &mut message, &member.name, missing);
         Self {
             pointer: member.pointer.clone(),
             kind: "unknown",

@@ -13,7 +13,9 @@ mod select;
 mod unions;
 mod value;
 
-use mcp_exact_wire::{DecodeError, DecodeErrorKind, Path};
+use std::sync::Arc;
+
+use mcp_exact_wire::{DecodeError, DecodeErrorKind, MAX_LISTED, Path};
 
 use crate::Model;
 use inspector::Inspector;
@@ -22,11 +24,12 @@ use value::Value;
 /// Result of an inspection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// The first [`MAX_LISTED`](mcp_exact_wire::MAX_LISTED) deviations from the schema, in the order of the document.
+    /// The first [`MAX_LISTED`] deviations from the schema, in the order of the document.
     pub deviations: Vec<Deviation>,
     /// Number of all deviations, listed or not; the document is valid if there are none.
     pub count: usize,
-    /// Members that the schema does not define, in the order of the document. Such members are allowed.
+    /// All members that the schema does not define, in the order of the document, if they are wanted. Such members are
+    /// allowed.
     pub unknown: Vec<UnknownMember>,
     /// Text to which the type of the definition encodes the document: constants, required members, optional members, and those
     /// that the schema does not define; `None` if the type does not decode the document.
@@ -60,19 +63,25 @@ pub struct UnknownMember {
     /// Name of the definition whose object has the member.
     pub definition: String,
     /// Defined members that the object lacks; the unknown name may be a misspelling of one of them.
-    pub missing_members: Vec<String>,
+    pub missing_members: Arc<[String]>,
 }
 
 impl Model {
     /// Inspects text as a value of a definition; returns `None` if the revision does not have the definition. The
-    /// definitions of [`extensions`](Model::extensions) are not searched: inspect with the model of the extension.
-    pub fn inspect(&self, definition: &str, text: &[u8]) -> Option<Inspection> {
+    /// definitions of [`extensions`](Model::extensions) are not searched: inspect with the model of the extension. With
+    /// `wants_unknown`, members that the schema does not define are listed, however many there are.
+    pub fn inspect(
+        &self,
+        definition: &str,
+        text: &[u8],
+        wants_unknown: bool,
+    ) -> Option<Inspection> {
         let definition = self.ir.get(definition)?;
         let value = match Value::of_document(text) {
             Ok(value) => value,
             Err(error) => return Some(Inspection::of_error(&error)),
         };
-        let mut inspector = Inspector::new(self);
+        let mut inspector = Inspector::new(self, wants_unknown);
         inspector.inspect_definition(definition, value, &Path::ROOT);
         let (mut inspection, decodes) = inspector.into_inspection();
         if decodes {
@@ -86,6 +95,21 @@ impl Inspection {
     /// Returns true if the document has no deviations.
     pub fn is_valid(&self) -> bool {
         self.count == 0
+    }
+
+    /// Counts a deviation at the offset `at`; lists it, with the pointer and the message that `describe` returns, if the
+    /// list has room.
+    fn add(&mut self, at: usize, kind: &'static str, describe: impl FnOnce() -> (String, String)) {
+        self.count += 1;
+        if self.deviations.len() < MAX_LISTED {
+            let (pointer, message) = describe();
+            self.deviations.push(Deviation {
+                pointer,
+                offset: at,
+                kind,
+                message,
+            });
+        }
     }
 
     /// Creates the result for text that is no JSON.

@@ -59,6 +59,7 @@ impl Conversation {
         let known = MessageContext {
             direction: Some(from),
             answered: Some(&pending.method),
+            ..MessageContext::default()
         };
         let mut breaches = self.check_schema(revision, known, text);
         let spec = revision.and_then(mcp_exact_revisions::find);

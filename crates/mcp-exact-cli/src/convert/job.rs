@@ -14,7 +14,7 @@ use mcp_exact_wire::{JsonObject, MessageHead, RequestId};
 use serde::{Serialize, Serializer};
 
 use super::{message, names};
-use crate::check::format_location;
+use crate::check::Places;
 use crate::message::{Direction, Part as Kind};
 use crate::names::{suggest_similar, truncate_name};
 use crate::registry::UnknownName;
@@ -211,7 +211,7 @@ impl Job<'_> {
     /// Converts a document.
     pub fn convert_text(&self, text: &str) -> Answer {
         if let Err(error) = MessageHead::parse(text) {
-            let place = format_location(text.as_bytes(), error.offset());
+            let place = Places::new(text.as_bytes()).format(error.offset());
             return Answer::failed(format!("{}{place}", error.detail()));
         }
         let mut findings = Findings::default();

@@ -105,6 +105,27 @@ fn unknown_members_are_listed_on_request() {
     );
 }
 
+/// No more unknown members are listed than violations; all are counted.
+#[test]
+fn excess_unknown_members_are_counted() {
+    let folder = TempDir::new().expect("a folder for the test");
+    let members: Vec<String> = (0..130).map(|at| format!(r#""x{at}":0"#)).collect();
+    let tool = format!(
+        "{{\"name\":\"a\",\"inputSchema\":{{\"type\":\"object\"}},\n{}}}",
+        members.join(",\n")
+    );
+    let arguments = ["check", "-r", "2025-11-25", "-t", "Tool", "--unknown", "-"];
+    let printed = run(folder.path(), &arguments, tool.as_bytes());
+    let lines: Vec<&str> = printed.out.lines().collect();
+    let last = "  /x99: Tool does not define it (unknown, line 101 column 1)";
+    assert_eq!(lines[100..], [last, "  and 30 more"], "{}", printed.out);
+    let arguments = [&arguments[..], &["--json"]].concat();
+    let printed = run(folder.path(), &arguments, tool.as_bytes());
+    let end = r#""message":"Tool does not define it"}],"unknown_count":130}"#;
+    assert!(printed.out.trim_end().ends_with(end), "{}", printed.out);
+    assert_eq!(printed.out.matches("\"kind\":\"unknown\"").count(), 100);
+}
+
 /// With `--method`, the result in a response is checked as a result of that method.
 #[test]
 fn responses_are_checked_by_request_method() {

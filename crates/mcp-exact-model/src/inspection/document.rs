@@ -17,7 +17,7 @@ pub(super) fn inspect<'i>(
     let found = inspector.parts(value, path, value.members());
     for member in members.iter().filter(|member| member.required) {
         if !found.iter().any(|found| found.name == member.name) {
-            let message = format!("missing member `{}`", member.name);
+            let message = || format!("missing member `{}`", member.name);
             inspector.report(value.at, path, ViolationKind::Required, message);
         }
     }
@@ -28,12 +28,13 @@ pub(super) fn inspect<'i>(
             Some(known) => {
                 if seen.contains(&&known.name) {
                     report_duplicate(inspector, member.at, path);
+                } else {
+                    seen.push(&known.name);
                 }
-                seen.push(&known.name);
                 inspect_member(inspector, &known.value, member.value, path);
             }
             None if closed => {
-                let message = "the object allows no other members than its own";
+                let message = || "the object allows no other members than its own".to_owned();
                 let kind = ViolationKind::AdditionalProperties;
                 inspector.report(member.at, path, kind, message);
             }
@@ -44,7 +45,7 @@ pub(super) fn inspect<'i>(
 
 /// Adds the deviation that an object has the member at `path` twice.
 fn report_duplicate(inspector: &mut Inspector<'_>, at: usize, path: &Path<'_>) {
-    let message = "the member is there twice";
+    let message = || "the member is there twice".to_owned();
     inspector.report(at, path, ViolationKind::Duplicate, message);
 }
 
@@ -58,7 +59,7 @@ fn inspect_member<'i>(
     match wanted {
         MemberValue::ConstString(constant) => {
             if !from_str(value.text).is_ok_and(|text: String| text == *constant) {
-                let message = format!("expected the constant {constant:?}");
+                let message = || format!("expected the constant {constant:?}");
                 inspector.report(value.at, path, ViolationKind::Const, message);
             }
         }
@@ -120,7 +121,7 @@ fn expect(
     path: &Path<'_>,
 ) {
     if !has_type {
-        let message = format!("expected {what}");
+        let message = || format!("expected {what}");
         inspector.report(value.at, path, ViolationKind::Type, message);
     }
 }

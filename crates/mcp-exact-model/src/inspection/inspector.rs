@@ -2,36 +2,43 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use mcp_exact_wire::{
-    Decode, DecodeErrorKind, Format, Integer, Kind, MAX_DEPTH, MAX_LISTED, Number, Path,
-    ReadResult, RequestId, Violation, ViolationKind, Violations, check_format, check_max_items,
-    check_maximum, check_min_items, check_minimum, from_str,
+    Decode, DecodeErrorKind, Format, Integer, Kind, MAX_DEPTH, Number, Path, ReadResult, RequestId,
+    ViolationKind, Violations, check_format, check_max_items, check_maximum, check_min_items,
+    check_minimum, from_str,
 };
 
 use super::value::{self, Value};
-use super::{Deviation, Inspection, UnknownMember, document};
+use super::{Inspection, UnknownMember, document};
 use crate::{Bounds, Definition, Member, MemberValue, Model, Shape, Type};
 
 /// State of an inspection in progress.
 pub(super) struct Inspector<'i> {
     /// Revision against which the document is inspected.
     pub model: &'i Model,
+    /// True if unknown members are listed.
+    wants_unknown: bool,
     /// Number of objects and arrays of known types that enclose the value that is being inspected.
     depth: u32,
     /// True unless a deviation was found that a decoder does not tolerate.
     decodes: bool,
+    /// Deviations that checks of the wire crate have found so far, which are among those of `inspection`.
+    violations: Violations,
     /// Deviations and unknown members found so far.
     inspection: Inspection,
 }
 
 impl<'i> Inspector<'i> {
     /// Creates the state before the inspection of a document.
-    pub fn new(model: &'i Model) -> Self {
+    pub fn new(model: &'i Model, wants_unknown: bool) -> Self {
         Self {
             model,
+            wants_unknown,
             depth: 0,
             decodes: true,
+            violations: Violations::default(),
             inspection: Inspection::default(),
         }
     }
@@ -41,34 +48,22 @@ impl<'i> Inspector<'i> {
         (self.inspection, self.decodes)
     }
 
-    /// Adds a deviation at the offset `at`.
-    fn add(&mut self, at: usize, pointer: String, kind: &'static str, message: String) {
-        self.inspection.count += 1;
-        if self.inspection.deviations.len() < MAX_LISTED {
-            self.inspection.deviations.push(Deviation {
-                pointer,
-                offset: at,
-                kind,
-                message,
-            });
-        }
-    }
-
     /// Adds a deviation with which the document does not decode.
     pub fn refuse(
         &mut self,
         at: usize,
         path: &Path<'_>,
         kind: DecodeErrorKind,
-        message: impl Into<String>,
+        message: impl FnOnce() -> String,
     ) {
         self.decodes = false;
-        self.add(at, path.to_pointer(), kind.name(), message.into());
+        let describe = || (path.to_pointer(), message());
+        self.inspection.add(at, kind.name(), describe);
     }
 
     /// Adds the deviation that a value does not have the JSON type `what`.
     fn refuse_type(&mut self, value: Value<'_>, path: &Path<'_>, what: &str) {
-        let message = format!("expected {what}");
+        let message = || format!("expected {what}");
         self.refuse(value.at, path, DecodeErrorKind::Type, message);
     }
 
@@ -78,23 +73,24 @@ impl<'i> Inspector<'i> {
         at: usize,
         path: &Path<'_>,
         kind: ViolationKind,
-        message: impl Into<String>,
+        message: impl FnOnce() -> String,
     ) {
-        self.add(at, path.to_pointer(), kind.name(), message.into());
+        let describe = || (path.to_pointer(), message());
+        self.inspection.add(at, kind.name(), describe);
     }
 
     /// Adds the deviations of a value that `check` reports.
     fn check(&mut self, value: Value<'_>, check: impl FnOnce(&mut Violations)) {
-        let mut violations = Violations::default();
-        check(&mut violations);
-        for violation in violations.listed() {
-            let Violation {
-                pointer,
-                kind,
-                message,
-            } = violation.clone();
-            self.add(value.at, pointer, kind.name(), message);
+        let (count, listed) = (self.violations.count(), self.violations.listed().len());
+        check(&mut self.violations);
+        let new = &self.violations.listed()[listed..];
+        for violation in new {
+            let describe = || (violation.pointer.clone(), violation.message.clone());
+            self.inspection
+                .add(value.at, violation.kind.name(), describe);
         }
+        // A violation without room among the violations has none among the deviations, which are no fewer.
+        self.inspection.count += self.violations.count() - count - new.len();
     }
 
     /// Decodes a value without parts; adds the error if it is no value of the type.
@@ -102,7 +98,8 @@ impl<'i> Inspector<'i> {
         match from_str(value.text) {
             Ok(decoded) => Some(decoded),
             Err(error) => {
-                self.refuse(value.at, path, error.kind(), error.detail());
+                let message = || error.detail().to_owned();
+                self.refuse(value.at, path, error.kind(), message);
                 None
             }
         }
@@ -117,7 +114,7 @@ impl<'i> Inspector<'i> {
         parts: ReadResult<T>,
     ) -> T {
         parts.unwrap_or_else(|_| {
-            let message = "the text is not JSON";
+            let message = || "the text is not JSON".to_owned();
             self.refuse(value.at, path, DecodeErrorKind::Syntax, message);
             T::default()
         })
@@ -130,7 +127,7 @@ impl<'i> Inspector<'i> {
             self.depth += 1;
             return true;
         }
-        let message = format!("typed values are nested deeper than {MAX_DEPTH} levels");
+        let message = || format!("typed values are nested deeper than {MAX_DEPTH} levels");
         self.refuse(value.at, path, DecodeErrorKind::Depth, message);
         false
     }
@@ -154,7 +151,7 @@ impl<'i> Inspector<'i> {
                 let text: Option<String> = self.decode(value, path);
                 if let Some(text) = text.filter(|text| !values.contains(text)) {
                     let text = mcp_exact_wire::spans::quoted(&text);
-                    let message = format!("{text:?} is not a value of this revision");
+                    let message = || format!("{text:?} is not a value of this revision");
                     self.report(value.at, path, ViolationKind::Enum, message);
                 }
             }
@@ -166,7 +163,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Inspects a value as an object with known members; other members are listed as unknown.
+    /// Inspects a value as an object with known members; other members are listed as unknown if they are wanted.
     fn inspect_struct(
         &mut self,
         definition: &'i Definition,
@@ -181,16 +178,13 @@ impl<'i> Inspector<'i> {
             return;
         }
         let found = self.parts(value, path, value.members());
-        let names: HashSet<&str> = found.iter().map(|member| &*member.name).collect();
-        let is_missing = |member: &&Member| !names.contains(&*member.name);
-        for member in members
-            .iter()
-            .filter(is_missing)
-            .filter(|member| member.required)
-        {
-            let message = format!("missing member `{}`", member.name);
+        let is_missing = |known: &&Member| !found.iter().any(|member| member.name == known.name);
+        let missing: Vec<&Member> = members.iter().filter(is_missing).collect();
+        for member in missing.iter().filter(|member| member.required) {
+            let message = || format!("missing member `{}`", member.name);
             self.refuse(value.at, path, DecodeErrorKind::Required, message);
         }
+        let mut missing_names: Option<Arc<[String]>> = None;
         let mut seen = HashSet::new();
         for member in &found {
             let path = &path.member(&member.name);
@@ -198,20 +192,20 @@ impl<'i> Inspector<'i> {
             match members.iter().find(|known| known.name == member.name) {
                 Some(known) => self.inspect_member(&known.value, member.value, path),
                 None if definition.closed => {
-                    let message = "the object allows no other members than its own";
+                    let message = || "the object allows no other members than its own".to_owned();
                     let kind = ViolationKind::AdditionalProperties;
                     self.report(member.at, path, kind, message);
                 }
                 // `_meta` may have any members.
-                None if value.is_meta => {}
+                None if value.is_meta || !self.wants_unknown => {}
                 None => {
-                    let missing = members.iter().filter(is_missing);
+                    let names = || missing.iter().map(|member| member.name.clone()).collect();
                     self.inspection.unknown.push(UnknownMember {
                         pointer: path.to_pointer(),
                         offset: member.at,
                         name: member.name.clone().into_owned(),
                         definition: definition.name.clone(),
-                        missing_members: missing.map(|member| member.name.clone()).collect(),
+                        missing_members: missing_names.get_or_insert_with(names).clone(),
                     });
                 }
             }
@@ -228,9 +222,10 @@ impl<'i> Inspector<'i> {
         path: &Path<'_>,
     ) {
         if let Some(error) = &member.error {
-            self.refuse(member.at, path, error.kind(), error.detail());
+            let message = || error.detail().to_owned();
+            self.refuse(member.at, path, error.kind(), message);
         } else if !seen.insert(&*member.name) {
-            let message = "the member is there twice";
+            let message = || "the member is there twice".to_owned();
             self.refuse(member.at, path, DecodeErrorKind::Duplicate, message);
         }
     }
@@ -242,7 +237,7 @@ impl<'i> Inspector<'i> {
             MemberValue::ConstInteger(constant) => {
                 let number: Option<Number> = self.decode(value, path);
                 if number.is_some_and(|number| number.compare(*constant) != Ordering::Equal) {
-                    let message = format!("expected the constant {constant}");
+                    let message = || format!("expected the constant {constant}");
                     self.refuse(value.at, path, DecodeErrorKind::Const, message);
                 }
             }
@@ -254,7 +249,7 @@ impl<'i> Inspector<'i> {
     pub fn inspect_constant(&mut self, constant: &str, value: Value<'_>, path: &Path<'_>) {
         let text: Option<String> = self.decode(value, path);
         if text.is_some_and(|text| text != constant) {
-            let message = format!("expected the constant {constant}");
+            let message = || format!("expected the constant {constant}");
             self.refuse(value.at, path, DecodeErrorKind::Const, message);
         }
     }
@@ -292,7 +287,7 @@ impl<'i> Inspector<'i> {
                     Some(definition) => self.inspect_definition(definition, value, path),
                     // What nothing can check is not accepted.
                     None => {
-                        let message = format!("the model lacks the definition `{name}`");
+                        let message = || format!("the model lacks the definition `{name}`");
                         self.refuse(value.at, path, DecodeErrorKind::Union, message);
                     }
                 }

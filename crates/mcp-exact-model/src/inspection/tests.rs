@@ -17,15 +17,25 @@ fn member(name: &str, value: Type) -> Member {
     }
 }
 
-/// Inspects text as a list, whose objects have an integer `value` and a list as `next`.
-fn inspect(text: &str, closed: bool) -> Inspection {
+/// Returns the model of a list, whose objects have an integer `value` and a list as `next`.
+fn model(closed: bool) -> Model {
     let next = Type::Ref {
         name: "List".to_owned(),
+    };
+    let minimum = crate::Bounds {
+        minimum: Some(1),
+        maximum: None,
+    };
+    let sizes = Type::Array {
+        items: Box::new(Type::Integer(minimum)),
+        min_items: None,
+        max_items: None,
     };
     let members = vec![
         member("next", next),
         member("value", Type::Integer(crate::Bounds::default())),
         member("values", Type::Map(Box::new(Type::Boolean))),
+        member("sizes", sizes),
     ];
     let list = Definition {
         name: "List".to_owned(),
@@ -35,7 +45,7 @@ fn inspect(text: &str, closed: bool) -> Inspection {
         closed,
         shape: Shape::Struct(members),
     };
-    let model = Model {
+    Model {
         ir: Ir {
             revision: "1".to_owned(),
             definitions: vec![list],
@@ -43,10 +53,15 @@ fn inspect(text: &str, closed: bool) -> Inspection {
         },
         dispatch: BTreeMap::new(),
         extensions: Vec::new(),
-    };
-    assert_eq!(model.inspect("Other", b"{}"), None);
+    }
+}
+
+/// Inspects text as a list.
+fn inspect(text: &str, closed: bool) -> Inspection {
+    let model = model(closed);
+    assert_eq!(model.inspect("Other", b"{}", true), None);
     model
-        .inspect("List", text.as_bytes())
+        .inspect("List", text.as_bytes(), true)
         .expect("it is defined")
 }
 
@@ -89,7 +104,9 @@ fn documents_are_encoded() {
         panic!("{inspection:?}");
     };
     assert_eq!((&*unknown.pointer, unknown.offset), ("/x", 2));
-    assert_eq!(unknown.missing_members, ["values"]);
+    assert_eq!(*unknown.missing_members, ["values", "sizes"]);
+    let unasked = model(false).inspect("List", text.as_bytes(), false);
+    assert_eq!(unasked.map(|found| found.unknown), Some(Vec::new()));
     let closed = inspect(text, true);
     let message = "the object allows no other members than its own";
     assert_eq!(
@@ -125,4 +142,15 @@ fn excess_deviations_are_counted() {
         (inspection.deviations.len(), inspection.count),
         (MAX_LISTED, 150)
     );
+    // Values that do not decode come first, then values below their minimum, or all are of one kind.
+    for refused in [0, 60, 149] {
+        let items = [vec!["true"; refused], vec!["0"; 150 - refused]].concat();
+        let inspection = inspect(&format!(r#"{{"sizes":[{}]}}"#, items.join(",")), false);
+        let kinds = inspection
+            .deviations
+            .iter()
+            .filter(|found| found.kind == "minimum");
+        let expected = MAX_LISTED.saturating_sub(refused);
+        assert_eq!((inspection.count, kinds.count()), (150, expected));
+    }
 }

@@ -62,7 +62,7 @@ impl<'i> Inspector<'i> {
     ) {
         let name = &definition.name;
         let Some(dispatch) = self.model.dispatch.get(name) else {
-            let message = format!("the model lacks the dispatch of `{name}`");
+            let message = || format!("the model lacks the dispatch of `{name}`");
             return self.refuse(value.at, path, DecodeErrorKind::Union, message);
         };
         let selected = select(dispatch, name, value).map(Some);
@@ -70,7 +70,7 @@ impl<'i> Inspector<'i> {
             Some(Selected::Variant(index)) => self.inspect_value(&variants[index], value, path),
             Some(Selected::Unrecognized(tag)) => {
                 let tag = mcp_exact_wire::spans::quoted(&tag);
-                let message = format!("{tag:?} is not known to this revision");
+                let message = || format!("{tag:?} is not known to this revision");
                 self.report(value.at, path, ViolationKind::Tag, message);
                 let objects = dispatch.objects.as_ref();
                 let tag = objects
@@ -95,7 +95,8 @@ impl<'i> Inspector<'i> {
         };
         let member = mismatch.member.map(|name| path.member(name));
         let path = member.as_ref().unwrap_or(path);
-        self.refuse(mismatch.at, path, mismatch.kind, mismatch.message);
+        let message = || mismatch.message;
+        self.refuse(mismatch.at, path, mismatch.kind, message);
     }
 
     /// Inspects an object whose discriminant `tag` the union does not know: nothing else checks its names and its envelope.
@@ -109,13 +110,15 @@ impl<'i> Inspector<'i> {
         for member in members.iter().filter(|member| is_unique(&member.name)) {
             let path = &path.member(&member.name);
             if seen.contains(&&*member.name) {
-                let message = "the member is there twice";
+                let message = || "the member is there twice".to_owned();
                 self.refuse(member.at, path, DecodeErrorKind::Duplicate, message);
+            } else {
+                seen.push(&*member.name);
             }
-            seen.push(&*member.name);
             let is_message = matches!(role, Role::Request | Role::Notification);
             if is_message && matches!(&*member.name, "result" | "error") {
-                let message = "a message with a `method` has neither `result` nor `error`";
+                let message =
+                    || "a message with a `method` has neither `result` nor `error`".to_owned();
                 self.refuse(member.at, path, DecodeErrorKind::Exclusive, message);
             }
         }
@@ -136,7 +139,7 @@ impl<'i> Inspector<'i> {
         match find("jsonrpc") {
             Some(version) => self.inspect_constant("2.0", version.value, &path.member("jsonrpc")),
             None => {
-                let message = "missing member `jsonrpc`";
+                let message = || "missing member `jsonrpc`".to_owned();
                 self.refuse(value.at, path, DecodeErrorKind::Required, message);
             }
         }
@@ -145,11 +148,11 @@ impl<'i> Inspector<'i> {
                 _ = self.decode::<RequestId>(id.value, &path.member("id"));
             }
             (Role::Request, None) => {
-                let message = "missing member `id`";
+                let message = || "missing member `id`".to_owned();
                 self.refuse(value.at, path, DecodeErrorKind::Required, message);
             }
             (_, Some(_)) => {
-                let message = "a notification has no `id`";
+                let message = || "a notification has no `id`".to_owned();
                 self.refuse(value.at, path, DecodeErrorKind::Exclusive, message);
             }
             (_, None) => {}
