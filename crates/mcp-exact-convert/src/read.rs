@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::spans::{EntryReader, MemberName, MemberReader};
 use mcp_exact_wire::{
-    Decode, DecodeError, DecodeFailed, Integer, Kind, Number, ReadResult, Reader, UNRECOGNIZED,
+    Decode, DecodeError, DecodeFailed, Integer, Kind, Number, ReadResult, Reader, RequestId,
+    UNRECOGNIZED,
 };
 
 use crate::document::may_contain;
@@ -506,8 +507,7 @@ fn skip_type(r: &mut Reader<'_>, value: Type) -> ReadResult<()> {
         Type::Number(..) => Number::decode(r).map(drop),
         Type::RequestId | Type::ProgressToken => match r.kind()? {
             Kind::String => r.skip_string(),
-            Kind::Number => Integer::decode(r).map(drop),
-            _ => Err(r.expected("a string or an integer")),
+            _ => RequestId::decode(r).map(drop),
         },
         Type::Constant(expected) => r.constant(expected.get()),
         Type::ConstantInteger(expected, words) => {

@@ -147,6 +147,8 @@ pub(crate) enum Detail {
     Expected(&'static str),
     /// The expected constant.
     Const(&'static str),
+    /// The expected type, and the only value of that type that is allowed.
+    ConstOf(&'static str, &'static str),
     /// The name of the missing member.
     Missing(&'static str),
     /// The name of the union without a matching variant.
@@ -185,6 +187,7 @@ impl fmt::Display for Detail {
             Self::Plain(words) => f.write_str(words),
             Self::Expected(what) => write!(f, "expected {what}"),
             Self::Const(value) => write!(f, "expected the constant {value}"),
+            Self::ConstOf(what, value) => write!(f, "expected {what}, the constant {value}"),
             Self::Missing(member) => f.write_str(&Self::missing_words(member)),
             Self::Union(name) => write!(f, "no variant of `{name}` fits"),
             Self::Exclusive(a, b) => write!(f, "`{a}` and `{b}` exclude each other"),

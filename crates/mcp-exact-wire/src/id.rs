@@ -9,6 +9,9 @@ use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::writer::Writer;
 
+/// Type of ids and tokens, for errors.
+const STRING_OR_INTEGER: &str = "a string or an integer";
+
 /// Defines a type whose values are strings or integers.
 macro_rules! string_or_integer {
     ($(#[$doc:meta])* $name:ident) => {
@@ -97,8 +100,8 @@ macro_rules! string_or_integer {
             fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
                 match r.kind()? {
                     Kind::String => r.string().map(Self::String),
-                    Kind::Number => Integer::decode(r).map(Self::Integer),
-                    _ => Err(r.expected("a string or an integer")),
+                    Kind::Number => Integer::decode_as(r, STRING_OR_INTEGER).map(Self::Integer),
+                    _ => Err(r.expected(STRING_OR_INTEGER)),
                 }
             }
         }

@@ -273,6 +273,9 @@ impl Reader<'_> {
     /// the error.
     pub fn constant_integer(&mut self, expected: i64, words: &'static str) -> ReadResult<()> {
         let at = self.peek_at();
+        if !matches!(self.peek(), Some(b'-' | b'0'..=b'9')) {
+            return Err(self.wrong_type(Detail::ConstOf("a number", words)));
+        }
         if Number::decode(self)?.as_i64() == Some(expected) {
             Ok(())
         } else {
@@ -405,15 +408,22 @@ macro_rules! from_integers {
 
 from_integers!(i8, i16, i32, i64, u8, u16, u32 ; u64, i128, u128, usize, isize);
 
-impl Decode for Integer {
-    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
+impl Integer {
+    /// Decodes a number that must be an integer; for another number, the error says that `what` is expected.
+    pub(crate) fn decode_as(r: &mut Reader<'_>, what: &'static str) -> ReadResult<Self> {
         let at = r.peek_at();
         let number = Number::decode(r)?;
         if number.is_integer() {
             Ok(Self(number))
         } else {
-            Err(r.fault(at, DecodeErrorKind::Type, Detail::Expected("an integer")))
+            Err(r.fault(at, DecodeErrorKind::Type, Detail::Expected(what)))
         }
+    }
+}
+
+impl Decode for Integer {
+    fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
+        Self::decode_as(r, "an integer")
     }
 }
 

@@ -230,9 +230,13 @@ impl<'a> Reader<'a> {
         self.check_unescaped_constant(at, expected)
     }
 
-    /// Checks that the string at `at`, which is not spelled like `expected`, equals `expected` after unescaping.
+    /// Checks that the value at `at`, which is not spelled like `expected`, is a string that equals `expected` after
+    /// unescaping.
     #[cold]
     fn check_unescaped_constant(&mut self, at: usize, expected: &'static str) -> ReadResult<()> {
+        if self.peek() != Some(b'"') {
+            return Err(self.wrong_type(Detail::ConstOf("a string", expected)));
+        }
         if *self.str()? == *expected {
             Ok(())
         } else {
@@ -373,9 +377,15 @@ impl<'a> Reader<'a> {
     /// Records the failure that the next value does not have the JSON type `what`.
     #[cold]
     pub fn expected(&mut self, what: &'static str) -> DecodeFailed {
+        self.wrong_type(Detail::Expected(what))
+    }
+
+    /// Records the failure that the next value has another JSON type than `detail` says.
+    #[cold]
+    pub(crate) fn wrong_type(&mut self, detail: Detail) -> DecodeFailed {
         let at = self.peek_at();
         match scan::value_end(self.bytes(), at) {
-            Ok(_) => self.fault(at, DecodeErrorKind::Type, Detail::Expected(what)),
+            Ok(_) => self.fault(at, DecodeErrorKind::Type, detail),
             Err(NotJson(at)) => self.not_json(at),
         }
     }

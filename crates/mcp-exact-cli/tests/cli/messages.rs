@@ -223,6 +223,21 @@ fn parts_of_messages_are_checked() {
     );
 }
 
+/// The words on a value that has another JSON type name the types and the constant that are allowed.
+#[test]
+fn wrong_types_of_the_envelope_are_described() {
+    check(
+        &[("ping.json", r#"{"jsonrpc":2.0,"id":1.5,"method":"ping"}"#)],
+        &["check", "-r", "2025-06-18", "ping.json"],
+        expect![[r#"
+            exit 1
+            out: ping.json: invalid
+            out:   /jsonrpc: expected a string, the constant 2.0 (type, line 1 column 12)
+            out:   /id: expected a string or an integer (type, line 1 column 21)
+        "#]],
+    );
+}
+
 /// Recording of a 2025-06-18 session whose server violates several rules.
 const RECORDING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}

@@ -235,6 +235,10 @@ impl<'i> Inspector<'i> {
         match wanted {
             MemberValue::ConstString(constant) => self.inspect_constant(constant, value, path),
             MemberValue::ConstInteger(constant) => {
+                if value.kind != Kind::Number {
+                    let message = || format!("expected a number, the constant {constant}");
+                    return self.refuse(value.at, path, DecodeErrorKind::Type, message);
+                }
                 let number: Option<Number> = self.decode(value, path);
                 if number.is_some_and(|number| number.compare(*constant) != Ordering::Equal) {
                     let message = || format!("expected the constant {constant}");
@@ -247,6 +251,10 @@ impl<'i> Inspector<'i> {
 
     /// Adds a deviation unless the value equals the constant.
     pub fn inspect_constant(&mut self, constant: &str, value: Value<'_>, path: &Path<'_>) {
+        if value.kind != Kind::String {
+            let message = || format!("expected a string, the constant {constant}");
+            return self.refuse(value.at, path, DecodeErrorKind::Type, message);
+        }
         let text: Option<String> = self.decode(value, path);
         if text.is_some_and(|text| text != constant) {
             let message = || format!("expected the constant {constant}");
