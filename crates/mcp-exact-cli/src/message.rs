@@ -142,16 +142,13 @@ fn check_single(
         None => CallKind::Notification,
     };
     let name: String = from_str(method.text())?;
-    if let Some(definition) = extension_definition(entry, direction, kind, &name) {
-        let verdict = Verdict::of(entry, definition, bytes, known.wants_unknown);
-        return Ok(verdict.with_scope(Scope::Message));
-    }
     let unknown_method = || Finding {
         offset: Some(place(method)),
         ..unknown_method_finding(entry, direction, kind, &name)
     };
-    let union = union_name(direction, kind);
-    if !entry.defines(union) {
+    let extension = extension_definition(entry, direction, kind, &name);
+    let definition = extension.unwrap_or_else(|| union_name(direction, kind));
+    if extension.is_none() && !entry.defines(definition) {
         return Ok(Verdict {
             scope: Scope::Message,
             findings: vec![unknown_method()],
@@ -161,7 +158,7 @@ fn check_single(
     }
     // The envelope members conflict with no definition: older revisions allow them as unknown members, newer revisions
     // define them.
-    let verdict = Verdict::of(entry, union, bytes, known.wants_unknown);
+    let verdict = Verdict::of(entry, definition, bytes, known.wants_unknown);
     let mut verdict = verdict.with_scope(Scope::Message);
     if is_unrecognized(&verdict) {
         verdict.findings = vec![unknown_method()];
@@ -301,9 +298,11 @@ pub fn check_part(
         if let Some(rest) = finding.pointer.strip_prefix(place) {
             finding.pointer = rest.to_owned();
         }
+        // The envelope around the part has no place in the document.
         finding.offset = finding
             .offset
-            .map(|offset| space + offset.saturating_sub(shift));
+            .and_then(|offset| offset.checked_sub(shift))
+            .map(|offset| space + offset);
     }
     verdict.encoded = verdict.encoded.map(|_| text.to_owned());
     verdict

@@ -221,6 +221,46 @@ fn parts_of_messages_are_checked() {
         out:   (whole document): the text is not JSON (syntax, line 1 column 3)
     "#]],
     );
+    // What is wrong with the envelope is nowhere in the document.
+    check(
+        &[("params.json", "{}")],
+        &[
+            "check",
+            "-r",
+            "2025-06-18",
+            "-m",
+            "roots/list",
+            "-d",
+            "client",
+            "--part",
+            "request",
+            "params.json",
+        ],
+        expect![[r#"
+            exit 1
+            out: params.json: invalid
+            out:   /method: unknown method `roots/list`: a request that a client sends cannot have it; it belongs to a request that a server sends (tag)
+        "#]],
+    );
+    // The envelope is not unknown to messages of extensions either.
+    check(
+        &[("params.json", r#"{"url":"https://a.example"}"#)],
+        &[
+            "check",
+            "-r",
+            "2026-07-28",
+            "-m",
+            "ui/open-link",
+            "--part",
+            "request",
+            "--unknown",
+            "params.json",
+        ],
+        expect![[r#"
+            exit 0
+            out: params.json: valid
+        "#]],
+    );
 }
 
 /// The words on a value that has another JSON type name the types and the constant that are allowed.
