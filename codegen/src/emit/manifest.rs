@@ -54,8 +54,6 @@ readme = "README.md"
 test = false{doctest}
 
 [features]
-## The table `DEFINITIONS`: every definition by name, for tools and tests.
-registry = []
 ## `JsonSchema` of schemars 1 for every type, and the table `JSON_SCHEMAS`.
 schemars1 = ["mcp-exact-wire/schemars1"{schemars}]
 
@@ -155,8 +153,8 @@ fn extension_page(ir: &Ir, revision: &Revision, base: Base<'_>) -> String {
          Types that revision {} defines in the same way, contained types included, are re-exported from its crate: {} of the\n\
          definitions. A request or notification implements [`RequestMethod`] or [`NotificationMethod`]; this crate does not define\n\
          who sends which message.\n\n\
-         No received data is lost, [`Validate::validate`] reports what decoding tolerates, and the features are those of\n\
-         every type crate: `schemars1` implements `JsonSchema` of schemars 1, `registry` adds the table of definitions by name.\n",
+         No received data is lost, [`Validate::validate`] reports what decoding tolerates, and the feature is that of\n\
+         every type crate: `schemars1` implements `JsonSchema` of schemars 1.\n",
         crate_subject(revision, Some(base)),
         defined.len() + own.len(),
         base.id,
@@ -187,8 +185,7 @@ fn front_page(ir: &RustIr, id: &str, is_draft: bool) -> String {
          define.\n\n\
          [`from_slice`], [`from_str`], [`to_vec`] and [`to_string`] are exact in text. Every type implements serde's traits too,\n\
          exactly with serde_json's own (de)serialisers; layers that buffer values can lose details, such as the spelling of numbers.\n\n\
-         The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, exactly as in the official schema, and\n\
-         `registry` adds the table of definitions by name.\n\n\
+         The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, exactly as in the official schema.\n\n\
          [`{}`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.\n\n\
          Values of known types are decoded up to [`MAX_DEPTH`] levels deep, untyped JSON to any depth.\n\n\
          `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a\nglob.\n",

@@ -13,7 +13,6 @@ mod enums;
 pub mod format;
 mod manifest;
 mod methods;
-mod registry;
 mod request_meta;
 pub mod schemas;
 mod structs;
@@ -109,7 +108,6 @@ pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<
         "definitions",
         definitions::emit(ir, ir.definitions.iter().filter(own)),
     )?;
-    write("registry", registry::emit(ir))?;
     Ok(files)
 }
 
@@ -130,14 +128,10 @@ fn root_module(topics: &[Ident], base: Option<Base<'_>>) -> TokenStream {
         mod definitions;
         mod methods;
         #(mod #topics;)*
-        #[cfg(feature = "registry")]
-        mod registry;
         #[cfg(feature = "schemars1")]
         mod schemas;
         #methods
         #(pub use #topics::*;)*
-        #[cfg(feature = "registry")]
-        pub use registry::DEFINITIONS;
         #[cfg(feature = "schemars1")]
         pub use schemas::JSON_SCHEMAS;
         #shared

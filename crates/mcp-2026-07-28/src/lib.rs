@@ -13,8 +13,7 @@
 //! [`from_slice`], [`from_str`], [`to_vec`] and [`to_string`] are exact in text. Every type implements serde's traits too,
 //! exactly with serde_json's own (de)serialisers; layers that buffer values can lose details, such as the spelling of numbers.
 //!
-//! The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, exactly as in the official schema, and
-//! `registry` adds the table of definitions by name.
+//! The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, exactly as in the official schema.
 //!
 //! [`V2026_07_28`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.
 //!

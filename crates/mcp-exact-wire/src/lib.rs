@@ -67,7 +67,6 @@ mod places;
 mod pointer;
 mod provided;
 mod reader;
-mod registry;
 mod revision;
 mod scan;
 mod simd;
@@ -115,7 +114,6 @@ pub use outline::Outline;
 pub use places::Places;
 pub use pointer::MAX_POINTER;
 pub use reader::{Kind, MAX_DEPTH, ProvidedParam, Reader};
-pub use registry::{Definition, Inspected};
 pub use revision::{Never, Revision, RevisionTypes};
 #[doc(hidden)]
 pub use tidiness::Tidiness;

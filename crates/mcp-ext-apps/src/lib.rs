@@ -7,8 +7,8 @@
 //! definitions. A request or notification implements [`RequestMethod`] or [`NotificationMethod`]; this crate does not define
 //! who sends which message.
 //!
-//! No received data is lost, [`Validate::validate`] reports what decoding tolerates, and the features are those of
-//! every type crate: `schemars1` implements `JsonSchema` of schemars 1, `registry` adds the table of definitions by name.
+//! No received data is lost, [`Validate::validate`] reports what decoding tolerates, and the feature is that of
+//! every type crate: `schemars1` implements `JsonSchema` of schemars 1.
 //!
 //! This extension is a draft: its types may still change, are `#[non_exhaustive]`, and the crate is never published.
 #[rustfmt::skip]

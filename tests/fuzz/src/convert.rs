@@ -2,13 +2,14 @@
 
 use mcp_exact_convert::{Context, KnownRevision, NewerMembers, check_type, convert_type};
 use mcp_exact_tests_tables::check_agreement;
-use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
+use mcp_exact_tests_types::definitions::Definition;
+use mcp_exact_wire::{Json, MAX_POINTER, from_str};
 
 /// Defines [`REVISIONS`] from the list of all revisions.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
         /// Definitions of each convertible revision, oldest first.
-        const REVISIONS: &[&[Definition]] = &[$(mcp_exact_tests_types::$library::DEFINITIONS),*];
+        const REVISIONS: &[&[Definition]] = &[$(mcp_exact_tests_types::definitions::$library::DEFINITIONS),*];
     };
 }
 

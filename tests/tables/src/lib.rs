@@ -3,7 +3,7 @@
 //! A package of its own, because `cargo xtask schema add` builds what uses it: nothing here knows sessions or transports.
 
 use mcp_exact_convert::{KnownRevision, check_type, violations};
-use mcp_exact_wire::Definition;
+use mcp_exact_tests_types::definitions::Definition;
 
 /// Checks that the parse tables of the conversions and the generated type agree on a text: acceptance, error text,
 /// pointer and violations.

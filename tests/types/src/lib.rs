@@ -151,6 +151,34 @@ macro_rules! for_each_definitions {
     };
 }
 
+/// Calls a macro with the definitions of every extension.
+#[macro_export]
+macro_rules! for_each_extension_definitions {
+    ($callback:ident) => {
+        $callback! {
+            "ext-apps" mcp_ext_apps {
+                McpUiAppCapabilities McpUiClientCapabilities McpUiDisplayMode McpUiDownloadFileRequest
+                McpUiDownloadFileResult McpUiHostCapabilities McpUiHostContext McpUiHostContextChangedNotification
+                McpUiHostCss McpUiHostStyles McpUiInitializeRequest McpUiInitializeResult McpUiInitializedNotification
+                McpUiMessageRequest McpUiMessageResult McpUiOpenLinkRequest McpUiOpenLinkResult
+                McpUiRequestDisplayModeRequest McpUiRequestDisplayModeResult McpUiRequestTeardownNotification
+                McpUiResourceCsp McpUiResourceMeta McpUiResourcePermissions McpUiResourceTeardownRequest
+                McpUiResourceTeardownResult McpUiSandboxProxyReadyNotification McpUiSandboxResourceReadyNotification
+                McpUiSizeChangedNotification McpUiStyleVariableKey McpUiStyles McpUiSupportedContentBlockModalities
+                McpUiTheme McpUiToolCancelledNotification McpUiToolInputNotification McpUiToolInputPartialNotification
+                McpUiToolMeta McpUiToolResultNotification McpUiToolVisibility McpUiUpdateModelContextRequest
+            }
+            "ext-tasks" mcp_ext_tasks {
+                CancelTaskRequest CancelTaskResult CancelledTask CompletedTask CreateTaskResult DetailedTask FailedTask
+                GetTaskRequest GetTaskResult InputRequest InputRequests InputRequiredTask InputResponse InputResponses
+                Task TaskStatus TaskStatusNotification TaskStatusNotificationParams
+                TaskSubscriptionAcknowledgedNotifications TaskSubscriptionNotifications TasksExtensionCapability
+                UpdateTaskRequest UpdateTaskResult WorkingTask
+            }
+        }
+    };
+}
+
 /// Calls a macro with the unions of every revision, those included that have no name in the schema.
 #[macro_export]
 macro_rules! for_each_unions {
@@ -204,3 +232,6 @@ macro_rules! for_each_extension_unions {
         }
     };
 }
+
+#[cfg(feature = "definitions")]
+pub mod definitions;

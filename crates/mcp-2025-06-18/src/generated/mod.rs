@@ -18,9 +18,6 @@ mod roots;
 mod sampling;
 mod tools;
 
-#[cfg(feature = "registry")]
-mod registry;
-
 #[cfg(feature = "schemars1")]
 mod schemas;
 pub use methods::*;
@@ -38,9 +35,6 @@ pub use resources::*;
 pub use roots::*;
 pub use sampling::*;
 pub use tools::*;
-
-#[cfg(feature = "registry")]
-pub use registry::DEFINITIONS;
 
 #[cfg(feature = "schemars1")]
 pub use schemas::JSON_SCHEMAS;

@@ -20,9 +20,6 @@ mod sampling;
 mod tasks;
 mod tools;
 
-#[cfg(feature = "registry")]
-mod registry;
-
 #[cfg(feature = "schemars1")]
 mod schemas;
 pub use methods::*;
@@ -42,9 +39,6 @@ pub use roots::*;
 pub use sampling::*;
 pub use tasks::*;
 pub use tools::*;
-
-#[cfg(feature = "registry")]
-pub use registry::DEFINITIONS;
 
 #[cfg(feature = "schemars1")]
 pub use schemas::JSON_SCHEMAS;

@@ -21,9 +21,6 @@ mod sampling;
 mod subscriptions;
 mod tools;
 
-#[cfg(feature = "registry")]
-mod registry;
-
 #[cfg(feature = "schemars1")]
 mod schemas;
 pub use methods::*;
@@ -44,9 +41,6 @@ pub use roots::*;
 pub use sampling::*;
 pub use subscriptions::*;
 pub use tools::*;
-
-#[cfg(feature = "registry")]
-pub use registry::DEFINITIONS;
 
 #[cfg(feature = "schemars1")]
 pub use schemas::JSON_SCHEMAS;

@@ -8,18 +8,12 @@ mod lifecycle;
 mod resources;
 mod tools;
 
-#[cfg(feature = "registry")]
-mod registry;
-
 #[cfg(feature = "schemars1")]
 mod schemas;
 pub use common::*;
 pub use lifecycle::*;
 pub use resources::*;
 pub use tools::*;
-
-#[cfg(feature = "registry")]
-pub use registry::DEFINITIONS;
 
 #[cfg(feature = "schemars1")]
 pub use schemas::JSON_SCHEMAS;

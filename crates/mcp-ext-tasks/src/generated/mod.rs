@@ -6,16 +6,10 @@ mod methods;
 mod input;
 mod tasks;
 
-#[cfg(feature = "registry")]
-mod registry;
-
 #[cfg(feature = "schemars1")]
 mod schemas;
 pub use input::*;
 pub use tasks::*;
-
-#[cfg(feature = "registry")]
-pub use registry::DEFINITIONS;
 
 #[cfg(feature = "schemars1")]
 pub use schemas::JSON_SCHEMAS;

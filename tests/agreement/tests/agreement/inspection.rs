@@ -4,7 +4,8 @@
 
 use mcp_exact_model::{Deviation, Inspection};
 use mcp_exact_tests_support::{Cases, Generator, Rng};
-use mcp_exact_wire::{DecodeError, DecodeErrorKind, Inspected, MAX_LISTED, Violations};
+use mcp_exact_tests_types::definitions::Inspected;
+use mcp_exact_wire::{DecodeError, DecodeErrorKind, MAX_LISTED, Violations};
 
 use crate::revisions::{Revision, reviewed_revisions, revisions};
 

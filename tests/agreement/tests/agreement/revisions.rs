@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use codegen::ir::RustIr;
 use mcp_exact_model::Model;
+use mcp_exact_tests_types::definitions::Definition;
 use mcp_exact_wire::{
-    Decode, DecodeError, Definition, Encode, JsonSchemas, Validate, Violations, from_slice,
-    to_string,
+    Decode, DecodeError, Encode, JsonSchemas, Validate, Violations, from_slice, to_string,
 };
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use crate::traversal::Schema;
 pub struct Types {
     /// Identifier of the revision or extension.
     pub id: &'static str,
-    /// Table of the definitions that the type crate contains.
+    /// Table of the definitions of the schema, with their types.
     pub definitions: &'static [Definition],
     /// JSON Schemas of the types.
     pub json_schemas: &'static JsonSchemas,
@@ -33,7 +33,7 @@ macro_rules! types {
     ($table:ident $($id:literal $types:ident { $($union:ident)* })*) => {
         static $table: &[Types] = &[$(Types {
             id: $id,
-            definitions: mcp_exact_tests_types::$types::DEFINITIONS,
+            definitions: mcp_exact_tests_types::definitions::$types::DEFINITIONS,
             json_schemas: &mcp_exact_tests_types::$types::JSON_SCHEMAS,
             unions: &[$(Union::of::<mcp_exact_tests_types::$types::$union>(stringify!($union))),*],
         }),*];

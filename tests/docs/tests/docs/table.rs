@@ -21,8 +21,12 @@ fn list_entries(path: &str, name: &str) -> Vec<toml::Table> {
 /// Returns the expected text of a README table row for a revision or an extension, starting at the column of the crate.
 fn expected_cells(entry: &toml::Table) -> String {
     let id = entry["id"].as_str().expect("a string");
-    let registry = read_text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
-    let definitions = registry.matches("Definition::of::<").count();
+    let lists = read_text("tests/types/src/lib.rs");
+    // The list of all definitions is the first one.
+    let beginning = format!("\"{id}\" mcp_{} {{\n", id.replace('-', "_"));
+    let (_, list) = lists.split_once(&beginning).expect("a list");
+    let (list, _) = list.split_once('}').expect("the end of the list");
+    let definitions = list.split_whitespace().count();
     let note = match entry["status"].as_str() {
         Some("draft") => " (draft, not published)",
         _ => "",

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mcp_2025_06_18::DEFINITIONS;
 use mcp_exact_tests_support::{Cases, Doc, Generator, Rng, Style};
+use mcp_exact_tests_types::definitions::mcp_2025_06_18::DEFINITIONS;
 use serde_json::Value;
 
 /// Seed of the random instances.

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use check::CheckCounts;
 use mcp_exact_tests_support::{Cases, Generator, Rng, Style};
-use mcp_exact_wire::Definition;
+use mcp_exact_tests_types::definitions::Definition;
 use types::Type;
 
 /// Seed of the random instances.

@@ -1,5 +1,5 @@
 //! Lists every definition of every revision with its type, and defines the test of each revision, which compares the
-//! list with the table `DEFINITIONS` of the crate.
+//! list with the table of definitions.
 
 use crate::check::{CheckCounts, check};
 use crate::check_revision;
@@ -24,7 +24,7 @@ macro_rules! revisions {
                     name: stringify!($name),
                     check: check::<mcp_exact_tests_types::$types::$name>,
                 }),*];
-                check_revision($id, types, mcp_exact_tests_types::$types::DEFINITIONS);
+                check_revision($id, types, mcp_exact_tests_types::definitions::$types::DEFINITIONS);
             }
         })*
     };

@@ -11,9 +11,6 @@ mod lifecycle;
 mod messages;
 mod progress;
 
-#[cfg(feature = "registry")]
-mod registry;
-
 #[cfg(feature = "schemars1")]
 mod schemas;
 pub use methods::*;
@@ -24,9 +21,6 @@ pub use jsonrpc::*;
 pub use lifecycle::*;
 pub use messages::*;
 pub use progress::*;
-
-#[cfg(feature = "registry")]
-pub use registry::DEFINITIONS;
 
 #[cfg(feature = "schemars1")]
 pub use schemas::JSON_SCHEMAS;
