@@ -356,7 +356,7 @@ fn operational_endpoints_follow_the_configuration() {
     change(&format!("{OPERATIONS_CONFIG}\n[[access]]\nalow = []\n"));
     let told = bridge.wait_for_line("nothing has changed");
     assert!(
-        told.contains("bridge.toml") && told.contains("line 11"),
+        told.contains("bridge.toml") && told.contains("line 12"),
         "{told}"
     );
     assert_eq!(bridge.call(path, "one__echo").code, 0);
