@@ -7,7 +7,7 @@ use mcp_exact_tests_support::{Cases, Generator, Rng};
 use mcp_exact_tests_types::definitions::Inspected;
 use mcp_exact_wire::{DecodeError, DecodeErrorKind, MAX_LISTED, Violations};
 
-use crate::revisions::{Revision, reviewed_revisions, revisions};
+use crate::revisions::{Revision, reviewed_revisions, revisions, selected_revision};
 
 /// Seed of the random instances and edits.
 const SEED: u64 = 20_261_122;
@@ -128,7 +128,9 @@ fn edited_texts_are_inspected_alike() {
         }
     }
     println!("{texts} edited texts (seed {SEED}), {json} of them JSON, {decoded_count} decode");
-    assert!(decoded_count > 0 && json > decoded_count && texts > json);
+    // A revision or an extension alone may have few definitions.
+    let is_varied = decoded_count > 0 && json > decoded_count && texts > json;
+    assert!(is_varied || selected_revision().is_some());
 }
 
 /// Returns the text with one to three edits.
