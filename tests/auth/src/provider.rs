@@ -479,6 +479,8 @@ impl ProtectedServer {
             });
         }
         let (url, keys) = (&self.endpoint, keys.join(", "));
-        format!("prefix = \"never\"\n[servers.web]\nurl = \"{url}\"\noauth = {{ {keys} }}\n")
+        format!(
+            "prefix = \"never\"\nlist-within = 60\n[servers.web]\nurl = \"{url}\"\noauth = {{ {keys} }}\n"
+        )
     }
 }
