@@ -188,7 +188,9 @@ fn check_file(
         return Ok(Outcome::Unreadable);
     }
     let verdict = match subject {
-        Subject::Definition(name) => Verdict::of(entry, name, &bytes, arguments.unknown),
+        Subject::Definition(name) => {
+            Verdict::of(entry, name, &bytes, arguments.unknown.then_some(&[]))
+        }
         Subject::Message(known) => message::check(entry, known, &bytes),
         Subject::Part(part, method, direction) => {
             message::check_part(entry, part, method, direction, &bytes, arguments.unknown)
@@ -231,8 +233,8 @@ fn print_failure(arguments: &Arguments, name: &str, error: &str) -> io::Result<(
 
 /// Prints a verdict as one JSON object.
 fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Result<()> {
-    let unknown = verdict.listed_unknown();
-    let is_cut = unknown.len() < verdict.unknown.len();
+    let unknown = &*verdict.unknown;
+    let is_cut = unknown.len() < verdict.unknown_count;
     print_line(&Line {
         file: name,
         accepted: verdict.is_accepted(),
@@ -241,7 +243,7 @@ fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Resul
         count: verdict.count,
         violations: &verdict.findings,
         unknown: arguments.unknown.then_some(unknown),
-        unknown_count: is_cut.then_some(verdict.unknown.len()),
+        unknown_count: is_cut.then_some(verdict.unknown_count),
         encoded: arguments.print.then_some(verdict.encoded.as_deref()),
     })
 }
@@ -276,7 +278,7 @@ fn print_verdict(
 
 /// Formats a verdict as lines: one for the file and one for each finding.
 fn format_verdict(name: &str, verdict: &Verdict, bytes: &[u8], painter: Painter) -> Text {
-    let unknown = verdict.listed_unknown();
+    let unknown = &*verdict.unknown;
     let accepted = match (verdict.is_accepted(), unknown) {
         (true, []) => painter.paint(Style::Green, "valid"),
         (true, _) => painter.paint(Style::Yellow, "valid, with unknown members"),
@@ -301,7 +303,7 @@ fn format_verdict(name: &str, verdict: &Verdict, bytes: &[u8], painter: Painter)
             Untrusted(&place.unwrap_or_default())
         ));
     }
-    let more = verdict.count - verdict.findings.len() + verdict.unknown.len() - unknown.len();
+    let more = verdict.count - verdict.findings.len() + verdict.unknown_count - unknown.len();
     if more > 0 {
         text.push(&text!("\n  and {} more", more));
     }

@@ -370,7 +370,7 @@ impl Conversation {
             ..revision.map_or_else(MessageContext::default, |_| known)
         };
         let verdict = message::check(entry, known, text.as_bytes());
-        let found = verdict.findings.iter().chain(verdict.listed_unknown());
+        let found = verdict.findings.iter().chain(&verdict.unknown);
         let breach = |finding: &Finding| Breach {
             rule: match finding.pointer.as_str() {
                 "/jsonrpc" | "/id" => &rules::VERSION,

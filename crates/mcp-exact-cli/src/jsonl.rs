@@ -158,7 +158,7 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
         }
         (Some(name), None) => {
             entry.check_name(name).map_err(|unknown| unknown.problem)?;
-            Ok(Verdict::of(entry, name, bytes, false))
+            Ok(Verdict::of(entry, name, bytes, None))
         }
         (None, direction) if question.part.is_some() => {
             let (Some(part), Some(method)) = (question.part, question.method.as_deref()) else {

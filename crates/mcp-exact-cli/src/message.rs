@@ -56,7 +56,9 @@ pub fn check(entry: &Entry, known: MessageContext<'_>, bytes: &[u8]) -> Verdict 
     if !entry.defines("JSONRPCMessage") {
         return unsupported_verdict(entry);
     }
-    let envelope = Verdict::of(entry, "JSONRPCMessage", bytes, known.wants_unknown);
+    // The envelope accepts any object as the result.
+    let outside = known.wants_unknown.then_some(&["result"][..]);
+    let envelope = Verdict::of(entry, "JSONRPCMessage", bytes, outside);
     if envelope.encoded.is_none() {
         return envelope.with_scope(Scope::Envelope);
     }
@@ -158,13 +160,12 @@ fn check_single(
     }
     // The envelope members conflict with no definition: older revisions allow them as unknown members, newer revisions
     // define them.
-    let verdict = Verdict::of(entry, definition, bytes, known.wants_unknown);
+    let outside = known.wants_unknown.then_some(&["jsonrpc", "id"][..]);
+    let verdict = Verdict::of(entry, definition, bytes, outside);
     let mut verdict = verdict.with_scope(Scope::Message);
     if is_unrecognized(&verdict) {
         verdict.findings = vec![unknown_method()];
     }
-    let is_envelope = |finding: &Finding| matches!(&*finding.pointer, "/jsonrpc" | "/id");
-    verdict.unknown.retain(|finding| !is_envelope(finding));
     Ok(verdict)
 }
 
@@ -207,7 +208,8 @@ fn check_response(
         return envelope.with_scope(Scope::Response);
     };
     let bytes = result.text().as_bytes();
-    let check = |name: &str| Verdict::of(entry, name, bytes, known.wants_unknown);
+    let outside = known.wants_unknown.then_some(&[][..]);
+    let check = |name: &str| Verdict::of(entry, name, bytes, outside);
     let mut part = check(&name);
     if !part.is_accepted() {
         // A result of an extension may take the place of that of the method.
@@ -218,10 +220,6 @@ fn check_response(
         }
     }
     let mut verdict = envelope.with_scope(Scope::Message);
-    // The envelope accepts any object as the result.
-    verdict
-        .unknown
-        .retain(|found| !found.pointer.starts_with("/result/"));
     verdict.add_part("/result", place(result), part);
     verdict
 }
@@ -285,7 +283,16 @@ pub fn check_part(
         Part::Notification => CallKind::Notification,
         _ => CallKind::Request,
     };
-    let direction = direction.or_else(|| sender_of(entry, kind, method));
+    let Some(sender) = sender_of(entry, kind, method) else {
+        // Requests have no params of a notification, and notifications no results.
+        let sender = direction.unwrap_or(Direction::Client);
+        return Verdict {
+            findings: vec![unknown_method_finding(entry, sender, kind, method)],
+            count: 1,
+            ..Verdict::without_findings(Scope::Envelope)
+        };
+    };
+    let direction = direction.or(Some(sender));
     let known = MessageContext {
         direction,
         answered: Some(method),

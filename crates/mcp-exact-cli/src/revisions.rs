@@ -1,7 +1,6 @@
 //! Table of the compiled revisions, oldest first, each enabled by a feature with its name.
 //!
-//! Drafts are excluded, because their crates are not published, and a published crate cannot depend on unpublished
-//! crates.
+//! Drafts are excluded: they change, and a published program would keep an old one.
 
 use crate::registry::CompiledRevision;
 

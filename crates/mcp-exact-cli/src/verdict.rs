@@ -18,8 +18,10 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Number of all violations, including those that `findings` omits.
     pub count: usize,
-    /// All members that the revision does not define, which are allowed; empty unless they are wanted.
+    /// The first members that the revision does not define, which are allowed; empty unless they are wanted.
     pub unknown: Vec<Finding>,
+    /// Number of all members that the revision does not define, including those that `unknown` omits.
+    pub unknown_count: usize,
     /// Text to which the type of the definition encodes the document; `None` if the type does not decode the document.
     pub encoded: Option<String>,
 }
@@ -54,10 +56,12 @@ pub struct Finding {
 }
 
 impl Verdict {
-    /// Checks a document as a value of the definition with this name, of the revision or of an extension.
-    pub fn of(entry: &Entry, name: &str, bytes: &[u8], wants_unknown: bool) -> Self {
+    /// Checks a document as a value of the definition with this name, of the revision or of an extension. With
+    /// `unknown_outside`, members that the revision does not define are listed, except for these members of the document and
+    /// what is in them.
+    pub fn of(entry: &Entry, name: &str, bytes: &[u8], unknown_outside: Option<&[&str]>) -> Self {
         let mut verdict = Self::without_findings(Scope::Definition);
-        let inspect = |model: &Model| model.inspect(name, bytes, wants_unknown);
+        let inspect = |model: &Model| model.inspect(name, bytes, unknown_outside);
         match entry.models().find_map(inspect) {
             Some(inspection) => {
                 verdict.count = inspection.count;
@@ -67,6 +71,7 @@ impl Verdict {
                     .map(Finding::from)
                     .collect();
                 verdict.unknown = inspection.unknown.iter().map(Finding::from).collect();
+                verdict.unknown_count = inspection.unknown_count;
                 verdict.encoded = inspection.encoded;
             }
             // What nothing has checked is not accepted.
@@ -90,6 +95,7 @@ impl Verdict {
             findings: Vec::new(),
             count: 0,
             unknown: Vec::new(),
+            unknown_count: 0,
             encoded: None,
         }
     }
@@ -108,11 +114,6 @@ impl Verdict {
         Self { scope, ..self }
     }
 
-    /// Returns the first unknown members, of which outputs list no more than of violations.
-    pub fn listed_unknown(&self) -> &[Finding] {
-        &self.unknown[..self.unknown.len().min(MAX_LISTED)]
-    }
-
     /// Returns true if the document has no violations.
     pub fn is_accepted(&self) -> bool {
         self.count == 0
@@ -121,15 +122,18 @@ impl Verdict {
     /// Adds the verdict on a part of the document, which has this JSON pointer and begins at the byte offset `at`.
     pub fn add_part(&mut self, pointer: &str, at: usize, part: Self) {
         self.count += part.count;
-        let room = MAX_LISTED.saturating_sub(self.findings.len());
+        self.unknown_count += part.unknown_count;
+        let room = |listed: &[Finding]| MAX_LISTED.saturating_sub(listed.len());
         let below = |finding: Finding| Finding {
             pointer: format!("{pointer}{}", finding.pointer),
             offset: finding.offset.map(|offset| at + offset),
             ..finding
         };
-        let moved = part.findings.into_iter().take(room);
+        let moved = part.findings.into_iter().take(room(&self.findings));
         self.findings.extend(moved.map(below));
-        self.unknown.extend(part.unknown.into_iter().map(below));
+        let moved = part.unknown.into_iter().take(room(&self.unknown));
+        self.unknown.extend(moved.map(below));
+        self.unknown.sort_by_key(|finding| finding.offset);
     }
 }
 

@@ -28,9 +28,11 @@ pub struct Inspection {
     pub deviations: Vec<Deviation>,
     /// Number of all deviations, listed or not; the document is valid if there are none.
     pub count: usize,
-    /// All members that the schema does not define, in the order of the document, if they are wanted. Such members are
-    /// allowed.
+    /// The first [`MAX_LISTED`] members that the schema does not define, in the order of the document, if they are wanted. Such
+    /// members are allowed.
     pub unknown: Vec<UnknownMember>,
+    /// Number of all members that the schema does not define, if they are wanted.
+    pub unknown_count: usize,
     /// Text to which the type of the definition encodes the document: constants, required members, optional members, and those
     /// that the schema does not define; `None` if the type does not decode the document.
     pub encoded: Option<String>,
@@ -69,19 +71,20 @@ pub struct UnknownMember {
 impl Model {
     /// Inspects text as a value of a definition; returns `None` if the revision does not have the definition. The
     /// definitions of [`extensions`](Model::extensions) are not searched: inspect with the model of the extension. With
-    /// `wants_unknown`, members that the schema does not define are listed, however many there are.
+    /// `unknown_outside`, members that the schema does not define are counted and listed, except for these members of the
+    /// document and what is in them.
     pub fn inspect(
         &self,
         definition: &str,
         text: &[u8],
-        wants_unknown: bool,
+        unknown_outside: Option<&[&str]>,
     ) -> Option<Inspection> {
         let definition = self.ir.get(definition)?;
         let value = match Value::of_document(text) {
             Ok(value) => value,
             Err(error) => return Some(Inspection::of_error(&error)),
         };
-        let mut inspector = Inspector::new(self, wants_unknown);
+        let mut inspector = Inspector::new(self, unknown_outside);
         inspector.inspect_definition(definition, value, &Path::ROOT);
         let (mut inspection, decodes) = inspector.into_inspection();
         if decodes {

@@ -172,6 +172,11 @@ impl<'a> Path<'a> {
         }
     }
 
+    /// Returns true for the position of the validated value itself.
+    pub fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+
     /// Returns the JSON pointer (RFC 6901) of this position, cut as
     /// [`DecodeError::pointer`](crate::DecodeError::pointer) is.
     pub fn to_pointer(&self) -> String {

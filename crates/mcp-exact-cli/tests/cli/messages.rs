@@ -263,6 +263,31 @@ fn parts_of_messages_are_checked() {
     );
 }
 
+/// Notifications have no results, and are no requests.
+#[test]
+fn parts_fit_their_method() {
+    for part in ["request", "result"] {
+        check(
+            &[("params.json", "{}")],
+            &[
+                "check",
+                "-r",
+                "2025-06-18",
+                "-m",
+                "notifications/initialized",
+                "--part",
+                part,
+                "params.json",
+            ],
+            expect![[r#"
+                exit 1
+                out: params.json: invalid
+                out:   /method: unknown method `notifications/initialized`: a request that a client sends cannot have it; it belongs to a notification that a client sends (tag)
+            "#]],
+        );
+    }
+}
+
 /// The words on a value that has another JSON type name the types and the constant that are allowed.
 #[test]
 fn wrong_types_of_the_envelope_are_described() {

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use mcp_exact_wire::{
-    Decode, DecodeErrorKind, Format, Integer, Kind, MAX_DEPTH, Number, Path, ReadResult, RequestId,
-    ViolationKind, Violations, check_format, check_max_items, check_maximum, check_min_items,
-    check_minimum, from_str,
+    Decode, DecodeErrorKind, Format, Integer, Kind, MAX_DEPTH, MAX_LISTED, Number, Path,
+    ReadResult, RequestId, ViolationKind, Violations, check_format, check_max_items, check_maximum,
+    check_min_items, check_minimum, from_str,
 };
 
 use super::value::{self, Value};
@@ -18,8 +18,8 @@ use crate::{Bounds, Definition, Member, MemberValue, Model, Shape, Type};
 pub(super) struct Inspector<'i> {
     /// Revision against which the document is inspected.
     pub model: &'i Model,
-    /// True if unknown members are listed.
-    wants_unknown: bool,
+    /// Members of the document in which unknown members are not listed; `None` if none are wanted.
+    unknown_outside: Option<&'i [&'i str]>,
     /// Number of objects and arrays of known types that enclose the value that is being inspected.
     depth: u32,
     /// True unless a deviation was found that a decoder does not tolerate.
@@ -32,10 +32,10 @@ pub(super) struct Inspector<'i> {
 
 impl<'i> Inspector<'i> {
     /// Creates the state before the inspection of a document.
-    pub fn new(model: &'i Model, wants_unknown: bool) -> Self {
+    pub fn new(model: &'i Model, unknown_outside: Option<&'i [&'i str]>) -> Self {
         Self {
             model,
-            wants_unknown,
+            unknown_outside,
             depth: 0,
             decodes: true,
             violations: Violations::default(),
@@ -186,10 +186,18 @@ impl<'i> Inspector<'i> {
         }
         let mut missing_names: Option<Arc<[String]>> = None;
         let mut seen = HashSet::new();
+        let outside = self.unknown_outside;
+        let is_left_out =
+            |name: &str| path.is_root() && outside.is_some_and(|names| names.contains(&name));
         for member in &found {
             let path = &path.member(&member.name);
             self.check_name(member, &mut seen, path);
             match members.iter().find(|known| known.name == member.name) {
+                Some(known) if is_left_out(&member.name) => {
+                    let outside = self.unknown_outside.take();
+                    self.inspect_member(&known.value, member.value, path);
+                    self.unknown_outside = outside;
+                }
                 Some(known) => self.inspect_member(&known.value, member.value, path),
                 None if definition.closed => {
                     let message = || "the object allows no other members than its own".to_owned();
@@ -197,8 +205,12 @@ impl<'i> Inspector<'i> {
                     self.report(member.at, path, kind, message);
                 }
                 // `_meta` may have any members.
-                None if value.is_meta || !self.wants_unknown => {}
+                None if value.is_meta || outside.is_none() || is_left_out(&member.name) => {}
                 None => {
+                    self.inspection.unknown_count += 1;
+                    if self.inspection.unknown.len() == MAX_LISTED {
+                        continue;
+                    }
                     let names = || missing.iter().map(|member| member.name.clone()).collect();
                     self.inspection.unknown.push(UnknownMember {
                         pointer: path.to_pointer(),
