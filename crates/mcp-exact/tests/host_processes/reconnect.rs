@@ -304,7 +304,8 @@ async fn killed_http_servers_are_reached_again() {
     }
 }
 
-/// A server whose host answers nothing, while connections to it stay open, is given up; the next server at its address is used.
+/// A server that answers nothing, while connections to it stay open and others are accepted, is given up; the next server at
+/// its address is used.
 async fn half_open_connections_are_noticed() {
     let mut server = HttpProcess::start("127.0.0.1:0", None);
     let address = server.address.clone();
@@ -323,23 +324,13 @@ async fn half_open_connections_are_noticed() {
     }
     let client = connected.expect("a client");
     let first = process_id(&client).await;
-    server.kill();
-    let silent = tokio::net::TcpListener::bind(&address).await;
-    let silent = silent.expect("the port is free");
-    let accepting = tokio::spawn(async move {
-        let mut connections = Vec::new();
-        while let Ok((connection, _)) = silent.accept().await {
-            connections.push(connection);
-        }
-    });
-    // The first call may still use a connection that the killed server has closed.
+    signal("-STOP", &first);
     assert_eq!(first_error(&client).await, ClientError::TimedOut);
     wait_for(&mut events, |event| {
         matches!(event, ConnectionEvent::AttemptFailed { .. })
     })
     .await;
-    accepting.abort();
-    let _ = accepting.await;
+    server.kill();
     let _server = HttpProcess::start(&address, None);
     wait_for(&mut events, is_restored).await;
     assert_ne!(process_id(&client).await, first);
