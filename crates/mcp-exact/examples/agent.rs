@@ -78,7 +78,11 @@ async fn main() -> Result {
     for (server, error) in host.failures() {
         eprintln!("{server} is not used: {error}");
     }
-    println!("{}", chat(&host, &FirstTool, question).await?);
+    let answer = chat(&host, &FirstTool, question).await;
+    // The servers end by themselves; the end of the program would kill them.
+    host.close();
+    host.closed().await;
+    println!("{}", answer?);
     Ok(())
 }
 

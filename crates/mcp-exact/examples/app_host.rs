@@ -47,5 +47,8 @@ async fn main() -> Result {
             Err(error) => println!("page {uri} of {server}: {error}"),
         }
     }
+    // The servers end by themselves; the end of the program would kill them.
+    host.close();
+    host.closed().await;
     Ok(())
 }

@@ -342,5 +342,6 @@ async fn main() -> Result {
         _ => use_everything(&client).await?,
     }
     client.close();
+    client.closed().await;
     Ok(())
 }

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+#[path = "host_processes/endings.rs"]
+mod endings;
 #[cfg(unix)]
 #[path = "host_processes/reconnect.rs"]
 mod reconnect;
@@ -36,7 +38,6 @@ fn main() -> ExitCode {
         }
         return serve(&kind);
     }
-    #[cfg_attr(not(unix), allow(unused_mut, reason = "signals are those of Unix"))]
     let mut trials = vec![
         Trial::test("configurations_start_servers", || {
             run(configurations_start_servers())
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
             run(policies_decide_by_server())
         }),
     ];
+    trials.extend(endings::trials());
     #[cfg(unix)]
     trials.extend(reconnect::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -63,7 +65,7 @@ fn run(test: impl Future<Output = ()>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Runs a server over stdio in a role: `steady`, `silent`, `crashing`, `hanging` or `reborn`.
+/// Runs a server over stdio in a role: `steady`, `silent`, `crashing`, `hanging`, `locking` or `reborn`.
 fn serve(kind: &str) -> ExitCode {
     if kind == "silent" {
         loop {
@@ -75,6 +77,7 @@ fn serve(kind: &str) -> ExitCode {
     let builder = match kind {
         "crashing" => builder.tool("work", || async { crash_process() }),
         "hanging" => builder.tool("work", std::future::pending::<()>),
+        "locking" => endings::lock(builder),
         #[cfg(unix)]
         "reborn" => reconnect::builder(),
         _ => builder.tool("work", || async {

@@ -36,7 +36,11 @@ async fn main() -> Result {
     }
     // The name of the model selects the provider, whose key is a variable of the environment.
     let client = Client::new()?;
-    println!("{}", answer(&client, model, &host, question).await?);
+    let answer = answer(&client, model, &host, question).await;
+    // The servers end by themselves; the end of the program would kill them.
+    host.close();
+    host.closed().await;
+    println!("{}", answer?);
     Ok(())
 }
 

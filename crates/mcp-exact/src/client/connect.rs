@@ -16,7 +16,7 @@ use super::error::ClientError;
 use super::event::{ClientChange, ConnectionEvent, LogMessage};
 #[cfg(feature = "http-client")]
 use super::link::dial_http;
-use super::link::{ClientLink, DialWith, Dialer};
+use super::link::{ClientLink, DialWith, Dialer, Remains};
 use super::memory::{LastNegotiation, NegotiationMemory};
 use super::oauth::Authorization;
 #[cfg(feature = "oauth-client")]
@@ -50,6 +50,8 @@ pub struct Connect {
     memory: Arc<dyn NegotiationMemory>,
     /// Policy after the loss of the connection.
     policy: Option<Reconnect>,
+    /// Count of what is left of connections, if it is shared with earlier connections.
+    remains: Option<Remains>,
     /// Endpoint of an HTTP connection; `None` for other transports.
     #[cfg(feature = "http-client")]
     pub(super) endpoint: Option<HttpEndpoint>,
@@ -71,6 +73,7 @@ impl Connect {
             own_connect_timeout: None,
             memory: Arc::new(LastNegotiation::default()),
             policy: None,
+            remains: None,
             #[cfg(feature = "http-client")]
             endpoint: None,
             #[cfg(feature = "oauth-client")]
@@ -406,9 +409,17 @@ impl Connect {
         self
     }
 
+    /// Counts what is left of the connection in `remains`, and not in a count of its own.
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(crate) fn counted_in(mut self, remains: &Remains) -> Self {
+        self.remains = Some(remains.clone());
+        self
+    }
+
     /// Opens the connection and, if the application handles changes, subscribes to the server's lists.
     async fn connect(mut self) -> Result<Client, ClientError> {
         self.settings.capabilities = self.handlers.capabilities();
+        self.remains.get_or_insert_default();
         let wants_changes = self.handlers.on_change.is_some();
         let client = Client(self.open_connection().await?);
         if wants_changes {
@@ -458,6 +469,7 @@ impl Connect {
             memory: self.memory,
             authorization,
             policy: self.policy,
+            remains: self.remains.unwrap_or_default(),
         };
         ClientLink::open(dialer, self.handlers, self.cached_negotiation).await
     }

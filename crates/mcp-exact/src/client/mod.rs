@@ -51,6 +51,8 @@ use crate::protocol::{
     CachedNegotiation, Json, JsonObject, Level, Lifecycle, Revision, lifecycle_of, method,
 };
 use link::ClientLink;
+#[cfg(all(feature = "process", feature = "http-client"))]
+pub(crate) use link::Remains;
 
 /// A client of one server, of any revision. A client is cheap to clone; the connection closes when the last clone is
 /// dropped.
@@ -169,9 +171,14 @@ impl Client {
         self.0.is_reconnecting()
     }
 
-    /// Waits until the connection has ended, and returns the reason. With [`Connect::reconnect`], the connection ends
-    /// when the client is closed or gives up; otherwise, it ends when it is lost for the first time. An HTTP server
+    /// Waits until the connection has ended and nothing is left of it, and returns the reason. With [`Connect::reconnect`], the
+    /// connection ends when the client is closed or gives up; otherwise, it ends when it is lost for the first time. An HTTP server
     /// that cannot be reached does not end the connection. The future does not keep the connection open.
+    ///
+    /// A process that the client has started has then ended: its input was closed, and if it did not exit within 2 s, it got SIGTERM,
+    /// and after 2 s more it was killed (`ServerCommand::shutdown_waits` sets other times). The session of an HTTP server was deleted,
+    /// unless the server has not answered within 4 s. Wait for this before the end of the program: the end of the tokio runtime kills the
+    /// process at once, and sends nothing.
     ///
     /// ```
     /// # use mcp_exact::{Client, CloseReason, Server};
@@ -189,7 +196,8 @@ impl Client {
         self.0.closed()
     }
 
-    /// Returns true if the connection has ended; false while the client connects again.
+    /// Returns true if the connection has ended, also while the process of the server is still ending; false while the client connects
+    /// again.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
@@ -200,7 +208,8 @@ impl Client {
         self.0.close_reason()
     }
 
-    /// Closes the connection; pending requests end with [`ClientError::Disconnected`].
+    /// Closes the connection; pending requests end with [`ClientError::Disconnected`]. The process of the server and the session end
+    /// afterwards, for which [`closed`](Self::closed) waits.
     pub fn close(&self) {
         self.0.shut_down();
     }

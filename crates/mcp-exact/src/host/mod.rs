@@ -265,8 +265,34 @@ impl Host {
         Some((server, self.client(server)?, tool))
     }
 
-    /// Closes all connections.
+    /// Closes all connections. The processes of the servers and the sessions end afterwards, for which [`closed`](Self::closed) waits.
     pub fn close(&self) {
         self.clients().for_each(|(_, client)| client.close());
+    }
+
+    /// Waits until all connections have ended and nothing is left of them and of failed attempts: neither processes of servers nor
+    /// sessions over HTTP, as [`Client::closed`] waits for one connection. The future does not keep the connections open.
+    ///
+    /// Wait for this before the end of the program: the end of the tokio runtime kills the processes at once.
+    ///
+    /// ```no_run
+    /// # async fn example() -> mcp_exact::Result {
+    /// use mcp_exact::Host;
+    ///
+    /// let host = Host::builder().config_file("mcp.json")?.start().await;
+    /// // …
+    /// host.close();
+    /// host.closed().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let remains = self.servers.values().map(|server| server.remains().clone());
+        let remains: Vec<_> = remains.collect();
+        async move {
+            for remains in remains {
+                remains.gone().await;
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-use crate::client::{Client, ClientError, CloseReason, Connect};
+use crate::client::{Client, ClientError, CloseReason, Connect, Remains};
 use crate::protocol::Revision;
 use crate::sync::lock;
 
@@ -44,6 +44,8 @@ pub(super) struct HostServer {
     state: Mutex<ConnectionState>,
     /// Lock that is held during an attempt to connect.
     connecting: tokio::sync::Mutex<()>,
+    /// What is left of all connections to the server.
+    remains: Remains,
 }
 
 /// Connection of a server and the history of its attempts.
@@ -69,6 +71,7 @@ impl HostServer {
                 last_error: None,
             }),
             connecting: tokio::sync::Mutex::default(),
+            remains: Remains::default(),
         })
     }
 
@@ -77,6 +80,11 @@ impl HostServer {
         let own = self.connect.as_ref().ok();
         let own = own.and_then(Connect::own_connect_timeout);
         own.unwrap_or(of_host)
+    }
+
+    /// Returns what is left of all connections to the server.
+    pub(super) fn remains(&self) -> &Remains {
+        &self.remains
     }
 
     /// Locks the connection state.
@@ -138,9 +146,12 @@ impl HostServer {
             result: Err(ClientError::disconnected(CloseReason::ByClient, false)),
         };
         attempt.result = match self.connect.clone() {
-            Ok(connect) => tokio::time::timeout(limit, connect.into_future())
-                .await
-                .unwrap_or(Err(ClientError::TimedOut)),
+            Ok(connect) => {
+                let connect = connect.counted_in(&self.remains);
+                tokio::time::timeout(limit, connect.into_future())
+                    .await
+                    .unwrap_or(Err(ClientError::TimedOut))
+            }
             Err(error) => Err(error),
         };
         attempt.result.clone()

@@ -1,8 +1,13 @@
 //! Servers over HTTP that are killed and started again: each loss and each return is reported once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use mcp_exact::transport::http::client::{HttpClient, HttpEndpoint, HttpFuture};
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{Client, ClientChange, ClientError, ConnectionEvent, Reconnect, Server};
 use tokio::runtime::Runtime;
@@ -234,4 +239,55 @@ async fn missed_list_changes_are_reported_once() {
         matches!(closed, Some(Ok(ConnectionEvent::Closed(_)))),
         "{closed:?}"
     );
+}
+
+/// Server without sockets, so that a paused clock stands still while it answers. It takes its time to end a session.
+struct SlowToEnd {
+    has_ended: Arc<AtomicBool>,
+}
+
+impl HttpClient for SlowToEnd {
+    fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
+        Box::pin(async move {
+            let message = std::str::from_utf8(request.body())?;
+            let (status, body) = match *request.method() {
+                Method::GET => (405, ""),
+                Method::DELETE => {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    self.has_ended.store(true, Ordering::Release);
+                    (200, "")
+                }
+                _ if message.contains("\"initialize\"") => (
+                    200,
+                    r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"slow","version":"1"}}}"#,
+                ),
+                _ => (202, ""),
+            };
+            let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+            let response = Response::builder().status(status);
+            let response = response.header("content-type", "application/json");
+            let response = response.header("mcp-session-id", "one");
+            Ok(response.body(body.boxed_unsync())?)
+        })
+    }
+}
+
+/// A client that is closed, and has been waited for, has ended its session at the server ("Clients that no longer need a particular
+/// session [...] SHOULD send an HTTP DELETE", `basic/transports`, "Session Management").
+#[tokio::test(start_paused = true)]
+async fn closed_clients_have_ended_their_sessions() {
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let server = SlowToEnd {
+        has_ended: Arc::clone(&has_ended),
+    };
+    let endpoint = HttpEndpoint::new("http://127.0.0.1/mcp").expect("a URL");
+    let endpoint = endpoint.client(Arc::new(server));
+    let mut known = mcp_exact::revisions();
+    let revision = known.find(|known| known.as_str() == "2025-11-25");
+    let client = Client::http(endpoint).revision(revision.expect("compiled in"));
+    let client = client.await.expect("a client");
+    client.close();
+    assert!(client.is_closed());
+    client.closed().await;
+    assert!(has_ended.load(Ordering::Acquire));
 }

@@ -11,6 +11,7 @@ use transport::http::client::HttpEndpoint;
 use transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient};
 
 use super::events::{EventHandler, EventState};
+use super::remains::Remains;
 use crate::client::error::ClientError;
 use crate::client::memory::NegotiationMemory;
 use crate::client::oauth::Authorization;
@@ -43,6 +44,8 @@ pub(in crate::client) struct Dialer {
     pub(in crate::client) authorization: Authorization,
     /// Policy after the loss of the connection; `None` ends the client.
     pub(in crate::client) policy: Option<Reconnect>,
+    /// What is left of the connections, failed attempts included.
+    pub(in crate::client) remains: Remains,
 }
 
 /// Connection that was opened.
@@ -85,6 +88,7 @@ impl Dialer {
         let dial = (self.dial)(&self.settings)?;
         let (handle, driver) =
             dial(settings, cached.as_ref(), handler).map_err(ClientError::from_connect_error)?;
+        let driver = self.remains.count_driver(driver);
         let owned = OwnedClient::new(handle);
         let ready = owned.ready().await;
         let (info, negotiation) = ready.map_err(ClientError::from_connect_error)?;

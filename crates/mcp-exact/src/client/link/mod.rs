@@ -6,6 +6,7 @@
 mod dial;
 mod events;
 mod options;
+mod remains;
 mod state;
 mod supervise;
 #[cfg(feature = "validation")]
@@ -35,11 +36,13 @@ use crate::protocol::{
 use crate::repairs::RepairReports;
 use crate::sync::lock;
 use events::EventState;
+use supervise::Supervisor;
 
 #[cfg(feature = "http-client")]
 pub(super) use dial::dial_http;
 pub(super) use dial::{DialFn, DialWith, Dialer};
 pub(super) use options::RequestOptions;
+pub(crate) use remains::Remains;
 #[cfg(feature = "validation")]
 pub(super) use validators::{OutputChecks, Validators};
 
@@ -131,7 +134,8 @@ impl ClientLink {
         });
         let weak = Arc::downgrade(&link);
         link.events.link.get_or_init(|| weak.clone());
-        tokio::spawn(Self::supervise(weak, stop, handle, driver));
+        let supervisor = Supervisor::new(weak, &link.dialer.remains);
+        tokio::spawn(Self::supervise(supervisor, stop, handle, driver));
         Ok(link)
     }
 
@@ -395,8 +399,9 @@ impl ClientLink {
     /// Closes the connection.
     pub(super) fn shut_down(&self) {
         self.was_closed.store(true, Ordering::Release);
-        self.handle().close();
+        // From here on, a new connection in place of a lost one is closed at once.
         self.finish(CloseReason::ByClient);
+        self.handle().close();
     }
 }
 

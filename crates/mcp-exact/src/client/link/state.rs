@@ -52,16 +52,19 @@ impl ClientLink {
         }
     }
 
-    /// Waits until the connection has ended for good; the future does not keep the connection open.
+    /// Waits until the connection has ended for good and nothing is left of it; the future does not keep the connection open.
     pub(in crate::client) fn closed(&self) -> impl Future<Output = CloseReason> + Send + use<> {
         let mut state = self.state.subscribe();
+        let remains = self.dialer.remains.clone();
         async move {
             let closed = state.wait_for(|state| matches!(state, LinkState::Closed(_)));
-            match closed.await.as_deref() {
+            let reason = match closed.await.as_deref() {
                 Ok(LinkState::Closed(reason)) => reason.clone(),
                 // The last clone of the client was dropped.
                 _ => CloseReason::ByClient,
-            }
+            };
+            remains.gone().await;
+            reason
         }
     }
 

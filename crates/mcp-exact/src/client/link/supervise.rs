@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use transport::{ClientHandle, ConnectError};
 
 use super::dial::Opened;
+use super::remains::{Remains, Remnant};
 use super::{ClientLink, LinkState, PRESENT};
 use crate::client::error::{ClientError, CloseReason};
 use crate::client::event::ConnectionEvent;
@@ -26,6 +27,22 @@ const MAX_SILENT_CHECKS: usize = 6;
 const MAX_ASK_WAIT: Duration = Duration::from_secs(10);
 /// Reason of the end of a connection that a check has ended.
 const SILENT: &str = "the server answers nothing any more";
+
+/// Task that supervises the connections of a client.
+pub(super) struct Supervisor {
+    link: Weak<ClientLink>,
+    _counted: Remnant,
+}
+
+impl Supervisor {
+    /// Creates the owner of the task.
+    pub(super) fn new(link: Weak<ClientLink>, remains: &Remains) -> Self {
+        Self {
+            link,
+            _counted: remains.count(),
+        }
+    }
+}
 
 /// Tries to connect until an attempt succeeds or the policy allows no other one. A process of the server has ended before the
 /// next one is started, because it may hold what the next one needs.
@@ -72,11 +89,12 @@ async fn connect_again(
 impl ClientLink {
     /// Waits for the end of the connection, and connects again as long as the policy allows it.
     pub(super) async fn supervise(
-        link: Weak<Self>,
+        supervisor: Supervisor,
         mut stop: watch::Receiver<LinkState>,
         mut handle: ClientHandle,
         mut driver: JoinHandle<()>,
     ) {
+        let link = &supervisor.link;
         let mut failures = 0;
         loop {
             let opened = Instant::now();
@@ -94,11 +112,12 @@ impl ClientLink {
                 return;
             }
             drop(known);
-            let attempts = connect_again(&link, (&policy, &reason), driver, &mut failures);
+            let attempts = connect_again(link, (&policy, &reason), driver, &mut failures);
             let connected = tokio::select! {
-                connected = attempts => connected,
+                biased;
                 // The application has closed the client or dropped it.
                 _ = stop.wait_for(|state| matches!(state, LinkState::Closed(_))) => return,
+                connected = attempts => connected,
             };
             let Some(known) = link.upgrade() else { return };
             match connected {
