@@ -141,7 +141,7 @@ impl Host {
     }
 
     /// Closes the connection of a server, if there is one, and connects the server again; a server process is started
-    /// anew. Pending calls of the server end with [`ClientError::Disconnected`]; other servers are not affected. Restarts of one
+    /// anew when the former one has ended. Pending calls of the server end with [`ClientError::Disconnected`]; other servers are not affected. Restarts of one
     /// server are sequential.
     ///
     /// # Errors

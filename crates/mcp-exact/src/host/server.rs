@@ -128,7 +128,8 @@ impl HostServer {
         }
     }
 
-    /// Closes the connection, if there is one, and connects again within the time limit of the server or else of the host. Attempts run one after the other.
+    /// Closes the connection, if there is one, waits until nothing is left of it and of failed attempts, because a process may hold what
+    /// the next one needs, and connects again within the time limit of the server or else of the host. Attempts run one after the other.
     pub(super) async fn reconnect(&self, of_host: Duration) -> Result<Client, ClientError> {
         let limit = self.time_limit(of_host);
         let _connecting = self.connecting.lock().await;
@@ -141,6 +142,7 @@ impl HostServer {
         if let Some(client) = before {
             client.close();
         }
+        self.remains.gone().await;
         let mut attempt = Attempt {
             server: self,
             result: Err(ClientError::disconnected(CloseReason::ByClient, false)),

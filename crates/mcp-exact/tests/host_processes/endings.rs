@@ -1,4 +1,4 @@
-//! Clients and hosts that end: processes of servers have the time that they need.
+//! Clients and hosts that end: processes of servers have the time that they need, and the next one starts after the former one.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,14 @@ const SLOW: Duration = Duration::from_secs(60);
 
 /// Returns the tests of this module.
 pub fn trials() -> Vec<Trial> {
-    vec![Trial::test(
-        "closed_clients_have_ended_their_servers",
-        || run(closed_clients_have_ended_their_servers()),
-    )]
+    vec![
+        Trial::test("closed_clients_have_ended_their_servers", || {
+            run(closed_clients_have_ended_their_servers())
+        }),
+        Trial::test("restarted_servers_run_one_after_the_other", || {
+            run(restarted_servers_run_one_after_the_other())
+        }),
+    ]
 }
 
 /// Adds what a server does that runs once at a time: the file that the variable `LOCK` names exists while it runs, unless it is
@@ -77,4 +81,22 @@ async fn closed_clients_have_ended_their_servers() {
     host.close();
     host.closed().await;
     assert!(!lock.0.exists(), "the server has not ended by itself");
+}
+
+/// A server that a host restarts may hold what its next process needs; so may one that was closed before.
+async fn restarted_servers_run_one_after_the_other() {
+    let lock = free_lock("host");
+    let connect = Client::spawn(command(&lock.0));
+    let host = Host::builder().server("locking", connect).start().await;
+    for is_closed in [false, true] {
+        if is_closed {
+            host.close();
+        }
+        let restarted = host.restart("locking").await;
+        restarted.expect("the former process has ended");
+        assert!(lock.0.exists());
+    }
+    host.close();
+    host.closed().await;
+    assert!(!lock.0.exists());
 }
