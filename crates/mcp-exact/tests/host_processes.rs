@@ -190,7 +190,11 @@ async fn faulty_servers_do_not_affect_others() {
         .await;
     let host = Arc::new(host);
     let failures: Vec<_> = host.failures().collect();
-    assert_eq!(failures, [("silent", ClientError::TimedOut)]);
+    let late = ClientError::HostTimedOut {
+        limit: SILENCE_LIMIT,
+        is_own: false,
+    };
+    assert_eq!(failures, [("silent", late)]);
 
     let hanging = Arc::clone(&host);
     let hanging = tokio::spawn(async move { hanging.call("hanging__work", &()).await });

@@ -418,33 +418,88 @@ impl Connect {
 
     /// Opens the connection and, if the application handles changes, subscribes to the server's lists.
     async fn connect(mut self) -> Result<Client, ClientError> {
+        let authorization = self.authorize()?;
+        self.connect_with(authorization).await
+    }
+
+    /// Opens the connection as [`connect`](Self::connect) does, within a time limit, which begins anew when a person has signed in;
+    /// `None` if the time is over.
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(crate) async fn connect_within(
+        mut self,
+        limit: Duration,
+    ) -> Option<Result<Client, ClientError>> {
+        let authorization = match self.authorize() {
+            Ok(authorization) => authorization,
+            Err(error) => return Some(Err(error)),
+        };
+        let mut connecting = Box::pin(self.connect_with(authorization.clone()));
+        loop {
+            let version = authorization.token_version();
+            if let Ok(connected) = tokio::time::timeout(limit, &mut connecting).await {
+                return Some(connected);
+            }
+            let has_waited = tokio::select! {
+                biased;
+                connected = &mut connecting => return Some(connected),
+                has_waited = authorization.wait_for_sign_in() => has_waited,
+            };
+            // The person may have signed in shortly before the end of the time.
+            if !has_waited && version == authorization.token_version() {
+                return None;
+            }
+        }
+    }
+
+    /// Opens the connection with an authorization, and subscribes.
+    async fn connect_with(mut self, authorization: Authorization) -> Result<Client, ClientError> {
         self.settings.capabilities = self.handlers.capabilities();
         self.remains.get_or_insert_default();
         let wants_changes = self.handlers.on_change.is_some();
-        let client = Client(self.open_connection().await?);
+        let client = Client(self.open_connection(authorization).await?);
         if wants_changes {
             client.listen_to_lists().await?;
         }
         Ok(client)
     }
 
-    /// Opens the connection. If that fails while the user is signing in, waits until the user has signed in and tries
-    /// again.
+    /// Creates the authorization of the connection, with which the endpoint sends its requests.
     #[cfg(feature = "oauth-client")]
-    async fn open_connection(mut self) -> Result<Arc<ClientLink>, ClientError> {
+    fn authorize(&mut self) -> Result<Authorization, ClientError> {
         let Some(oauth) = self.oauth.take() else {
-            return self.dial(Authorization::default()).await;
+            return Ok(Authorization::default());
         };
         let message = "authorization is for connections over HTTP; remove `.oauth(…)`";
         let no_http = || ClientError::Config(message.to_owned());
         // The error of an unusable endpoint is stored in `dial`.
-        self.dial = Ok(self.dial?);
+        if let Err(error) = &self.dial {
+            return Err(error.clone());
+        }
         let endpoint = self.endpoint.take().ok_or_else(no_http)?;
         let (endpoint, client) = oauth_endpoint(endpoint, oauth)?;
-        let authorization = Authorization {
-            client: Some(client),
-        };
         self.dial = Ok(dial_http(endpoint));
+        Ok(Authorization {
+            client: Some(client),
+        })
+    }
+
+    /// Returns no authorization, which this build does not have.
+    #[cfg(not(feature = "oauth-client"))]
+    #[allow(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "the signature of the feature"
+    )]
+    fn authorize(&mut self) -> Result<Authorization, ClientError> {
+        Ok(Authorization::default())
+    }
+
+    /// Opens the connection. If that fails while the user is signing in, waits until the user has signed in and tries
+    /// again.
+    async fn open_connection(
+        self,
+        authorization: Authorization,
+    ) -> Result<Arc<ClientLink>, ClientError> {
         loop {
             match self.clone().dial(authorization.clone()).await {
                 Ok(link) => return Ok(link),
@@ -453,12 +508,6 @@ impl Connect {
                 Err(error) => return Err(authorization.explain(error)),
             }
         }
-    }
-
-    /// Opens the connection.
-    #[cfg(not(feature = "oauth-client"))]
-    async fn open_connection(self) -> Result<Arc<ClientLink>, ClientError> {
-        self.dial(Authorization::default()).await
     }
 
     /// Opens the connection with an authorization.

@@ -1,6 +1,8 @@
 //! Errors of a client: why a call has no result, and why a connection has ended.
 
 use std::fmt;
+#[cfg(all(feature = "process", feature = "http-client"))]
+use std::time::Duration;
 
 use mcp_exact_transport::ConnectError;
 
@@ -86,6 +88,17 @@ pub enum ClientError {
     /// The server did not answer in time; the request was cancelled.
     #[error("the server did not answer in time; allow more by `idle_timeout` or `timeout`")]
     TimedOut,
+    /// A server of a [`Host`](crate::Host) was not connected, or did not list its tools, within its time limit: its own
+    /// ([`Connect::connect_timeout`](super::Connect::connect_timeout), `timeout` of its entry), or that of the host
+    /// ([`HostBuilder::timeout`](crate::HostBuilder::timeout)).
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    #[error("the server was not ready within {} s; allow more by {}", .limit.as_secs_f64(), remedy_of_host(*.is_own))]
+    HostTimedOut {
+        /// The time limit.
+        limit: Duration,
+        /// True if the limit is that of the server, false if it is that of the host.
+        is_own: bool,
+    },
     /// The connection was lost before the request was sent or answered. A client with
     /// [`Connect::reconnect`](super::Connect::reconnect) connects again by itself.
     #[error("{}", disconnected_text(.reason, *.may_have_run))]
@@ -128,6 +141,10 @@ impl fmt::Debug for ClientError {
             Self::Result(reason) => write("Result", &[("", reason)]),
             Self::TaskCancelled => write("TaskCancelled", &[]),
             Self::TimedOut => write("TimedOut", &[]),
+            #[cfg(all(feature = "process", feature = "http-client"))]
+            Self::HostTimedOut { limit, is_own } => {
+                write("HostTimedOut", &[("limit", limit), ("is_own", is_own)])
+            }
             Self::Disconnected {
                 reason,
                 may_have_run,
@@ -264,6 +281,16 @@ fn unauthorized_text(status: u16, reason: Option<&str>) -> String {
         _ => "set a valid token by `Connect::bearer`, or sign in by `Connect::oauth`",
     };
     format!("the request is not authorized (HTTP status {status}){reason}; {remedy}")
+}
+
+/// Returns what sets the time limit of a server of a host.
+#[cfg(all(feature = "process", feature = "http-client"))]
+fn remedy_of_host(is_own: bool) -> &'static str {
+    if is_own {
+        "`connect_timeout` of its connection, or the key `timeout` of its entry"
+    } else {
+        "`HostBuilder::timeout`, or the key `timeout` of its entry"
+    }
 }
 
 /// Returns what an application can do about an answer that exceeds a limit, as the end of a sentence.

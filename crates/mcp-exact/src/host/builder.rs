@@ -87,7 +87,8 @@ impl HostBuilder {
     }
 
     /// Sets the time limit for connecting a server and for listing its tools, if the server has none of its own
-    /// ([`Connect::connect_timeout`], `timeout` of an entry); the default is 30 seconds.
+    /// ([`Connect::connect_timeout`], `timeout` of an entry); the default is 30 seconds. A person who
+    /// signs in (`Connect::oauth`) may take longer: afterwards, the server has this time again.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self

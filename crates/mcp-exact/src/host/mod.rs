@@ -172,8 +172,8 @@ impl Host {
                 if !declares {
                     return (server, Ok(Vec::new()));
                 }
-                let listed = tokio::time::timeout(limit, list.all()).await;
-                (server, listed.unwrap_or(Err(ClientError::TimedOut)))
+                let listed = tokio::time::timeout(limit.limit, list.all()).await;
+                (server, listed.unwrap_or_else(|_| Err(limit.error())))
             });
         }
         let mut all = HostTools::default();

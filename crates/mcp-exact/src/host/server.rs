@@ -48,6 +48,22 @@ pub(super) struct HostServer {
     remains: Remains,
 }
 
+/// Time limit of a server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimeLimit {
+    pub(super) limit: Duration,
+    /// True if the limit is that of the server, false if it is that of the host.
+    is_own: bool,
+}
+
+impl TimeLimit {
+    /// Returns the error of what has taken longer.
+    pub(super) fn error(self) -> ClientError {
+        let Self { limit, is_own } = self;
+        ClientError::HostTimedOut { limit, is_own }
+    }
+}
+
 /// Connection of a server and the history of its attempts.
 struct ConnectionState {
     /// Client of the latest connection, which may be closed.
@@ -76,10 +92,13 @@ impl HostServer {
     }
 
     /// Returns the time limit for connecting the server and for listing its tools: its own, or else that of the host.
-    pub(super) fn time_limit(&self, of_host: Duration) -> Duration {
+    pub(super) fn time_limit(&self, of_host: Duration) -> TimeLimit {
         let own = self.connect.as_ref().ok();
         let own = own.and_then(Connect::own_connect_timeout);
-        own.unwrap_or(of_host)
+        TimeLimit {
+            limit: own.unwrap_or(of_host),
+            is_own: own.is_some(),
+        }
     }
 
     /// Returns what is left of all connections to the server.
@@ -150,9 +169,8 @@ impl HostServer {
         attempt.result = match self.connect.clone() {
             Ok(connect) => {
                 let connect = connect.counted_in(&self.remains);
-                tokio::time::timeout(limit, connect.into_future())
-                    .await
-                    .unwrap_or(Err(ClientError::TimedOut))
+                let connected = connect.connect_within(limit.limit).await;
+                connected.unwrap_or_else(|| Err(limit.error()))
             }
             Err(error) => Err(error),
         };

@@ -46,6 +46,22 @@ async fn failing_servers_do_not_affect_others() {
     let (_, error) = host.failures().nth(2).expect("a failure");
     let expected = "the entry cannot be read: invalid type: integer `8080`, expected a string at \"/env/PORT\"";
     assert_eq!(error.to_string(), expected);
+    let (_, error) = host.failures().nth(3).expect("a failure");
+    let mut late = ClientError::HostTimedOut {
+        limit: Duration::from_secs(3),
+        is_own: false,
+    };
+    assert_eq!(error, late);
+    let expected = "the server was not ready within 3 s; allow more by `HostBuilder::timeout`, or the key `timeout` of its entry";
+    assert_eq!(error.to_string(), expected);
+    if let ClientError::HostTimedOut { is_own, .. } = &mut late {
+        *is_own = true;
+    }
+    assert!(
+        late.to_string()
+            .contains("`connect_timeout` of its connection"),
+        "{late}"
+    );
     let names: Vec<String> = host
         .tools()
         .await

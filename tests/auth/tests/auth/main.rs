@@ -6,6 +6,7 @@ mod choices;
 mod client;
 mod dpop;
 mod grants;
+mod hosts;
 mod insecure;
 mod issuers;
 mod processes;
