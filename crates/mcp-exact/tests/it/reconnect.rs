@@ -527,3 +527,48 @@ async fn loss_has_one_error() {
     let subscribed = client.subscribe(["x://a"]).await;
     assert_eq!(subscribed.err(), Some(error(false)));
 }
+
+/// A client that lives longer than the runtime in which it was connected has ended, and says why; so do its calls, at once.
+#[test]
+fn clients_end_with_their_runtimes() {
+    let server = Server::builder("test", "1")
+        .tool("hello", || async { "hello" })
+        .build()
+        .expect("a server");
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().start_paused(true).build();
+        runtime.expect("a runtime")
+    };
+    for reconnects in [false, true] {
+        let first = runtime();
+        let client = first.block_on(async {
+            let connect = Client::in_memory(&server);
+            let connect = if reconnects {
+                connect.reconnect(Reconnect::new())
+            } else {
+                connect
+            };
+            connect.await.expect("a client")
+        });
+        drop(first);
+        assert!(client.is_closed());
+        runtime().block_on(async {
+            let closed = tokio::time::timeout(Duration::from_secs(60), client.closed()).await;
+            let reason = closed.expect("the end is known");
+            assert!(
+                reason.to_string().contains("runtime in which"),
+                "{reason:?}"
+            );
+            let error = client
+                .call_tool("hello", &())
+                .await
+                .expect_err("it is closed");
+            let expected = ClientError::Disconnected {
+                reason,
+                may_have_run: false,
+            };
+            assert_eq!(error, expected);
+        });
+    }
+}

@@ -28,18 +28,31 @@ const MAX_ASK_WAIT: Duration = Duration::from_secs(10);
 /// Reason of the end of a connection that a check has ended.
 const SILENT: &str = "the server answers nothing any more";
 
-/// Task that supervises the connections of a client.
+/// Reason of the end of a connection whose tasks were dropped with their runtime.
+const RUNTIME_ENDED: &str = "the tokio runtime in which the client was connected has ended; connect it in a runtime that lives as long \
+                             as the client";
+
+/// Task that supervises the connections of a client. If it is dropped before it has ended, because the runtime has ended, so has
+/// the connection.
 pub(super) struct Supervisor {
     link: Weak<ClientLink>,
     _counted: Remnant,
 }
 
 impl Supervisor {
-    /// Creates the owner of the task.
+    /// Creates the owner of the task, before the task is spawned: it may be dropped without being run.
     pub(super) fn new(link: Weak<ClientLink>, remains: &Remains) -> Self {
         Self {
             link,
             _counted: remains.count(),
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.upgrade() {
+            link.finish(CloseReason::Lost(RUNTIME_ENDED.to_owned()));
         }
     }
 }
