@@ -156,7 +156,7 @@ pub use client::{
     Client, ClientCall, ClientChange, ClientError, CloseReason, CompletionOutput, Connect,
     ConnectionEvent, Definition, Form, FormAnswer, List, LogMessage, Media, NegotiationMemory,
     PromptOutput, Reconnect, Request, ResourceOutput, SampleReply, SampleRequest, Subscription,
-    ToolOutput,
+    ToolOutput, WeakClient,
 };
 #[cfg(all(feature = "client", feature = "skills"))]
 pub use client::{SkillError, SkillFile, SkillListing};

@@ -404,6 +404,9 @@ impl Connect {
     /// Sets the handler for changes of the server's lists, and of the resources that [`Client::subscribe`] subscribes
     /// to. From 2026-07-28 on, the client subscribes to the lists when it connects. If the server ends a subscription,
     /// the client subscribes again and reports every change that it may have missed.
+    ///
+    /// A handler that lists again needs the client. It holds a [`WeakClient`](super::WeakClient): with a clone of the client, the
+    /// connection and the process of the server would live until [`Client::close`]. [`Client::downgrade`] has an example.
     pub fn on_change(mut self, handler: impl Fn(ClientChange) + Send + Sync + 'static) -> Self {
         self.handlers.on_change = Some(Arc::new(handler));
         self

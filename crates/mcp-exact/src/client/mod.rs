@@ -27,6 +27,7 @@ mod subscribe;
 mod subscriptions;
 mod task;
 mod typed;
+mod weak;
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub(crate) use requests::arguments_object;
 #[cfg(feature = "skills")]
 pub use skills::{SkillError, SkillFile, SkillListing};
 pub use subscribe::Subscription;
+pub use weak::WeakClient;
 
 use crate::cx::Root;
 use crate::protocol::{

@@ -1,11 +1,14 @@
-//! Clients with failing handlers or failing servers.
+//! Clients with failing handlers or failing servers, and handlers that use their client.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use mcp_exact::testing::{every_revision, revisions_from};
-use mcp_exact::transport::LineTransport;
+use mcp_exact::transport::{LineTransport, memory_pair};
 use mcp_exact::{
     Client, ClientChange, ClientError, Cx, Error, Form, FormAnswer, Input, JsonObject, Level,
-    Partial, Progress, RawJson, Root, Sample, SampleReply, SampleRequest, Server, revisions,
-    schemars, serde,
+    Partial, Progress, RawJson, Root, Sample, SampleReply, SampleRequest, Server, WeakClient,
+    revisions, schemars, serde,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
@@ -183,6 +186,39 @@ async fn every_call_accepts_request_options() {
         },
     )
     .await;
+}
+
+/// A handler lists again by a weak reference to its client, which does not keep the connection open.
+#[tokio::test(start_paused = true)]
+async fn handlers_hold_their_client_weakly() {
+    for revision in mcp_exact::revisions() {
+        let server = Server::builder("test", "1").declare_tools();
+        let server = server.build().expect("a server");
+        let (local, remote) = memory_pair(1 << 16, 1 << 16);
+        let serving = server.clone();
+        let served = tokio::spawn(async move { serving.serve(remote).await });
+        let known = Arc::new(OnceLock::<WeakClient>::new());
+        let in_handler = Arc::clone(&known);
+        let (sender, mut lists) = mpsc::unbounded_channel();
+        let client = Client::over(local)
+            .revision(revision)
+            .on_change(move |_| {
+                let client = in_handler.get().and_then(WeakClient::upgrade);
+                let (client, sender) = (client.expect("a client"), sender.clone());
+                tokio::spawn(async move { drop(sender.send(client.tools().all().await)) });
+            })
+            .await
+            .expect("a client");
+        known.set(client.downgrade()).expect("the first one");
+        let inserted = server.tools().insert("late", || async { "here" });
+        inserted.expect("a tool");
+        let listed = lists.recv().await.expect("a change").expect("tools");
+        assert_eq!(listed.len(), 1, "{revision}");
+        drop(client);
+        let ended = tokio::time::timeout(Duration::from_secs(60), served).await;
+        assert!(ended.is_ok(), "{revision}: the connection is open");
+        assert!(known.get().and_then(WeakClient::upgrade).is_none());
+    }
 }
 
 /// When a server changes to an older revision, the client renews its subscriptions in the form of that revision
