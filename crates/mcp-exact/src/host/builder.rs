@@ -12,6 +12,7 @@ use super::Host;
 use super::call::{AuditFn, CallPolicy, HostCall, Policies};
 use super::config::{ConfigFileError, ServerEntry};
 use super::error::HostError;
+use super::names::ToolNames;
 use super::prefixes::unique_tool_prefixes;
 use super::server::HostServer;
 use crate::client::{ClientError, Connect, Reconnect, ToolOutput};
@@ -165,6 +166,7 @@ impl HostBuilder {
         let host = Host {
             servers: servers.collect(),
             tool_prefixes: prefixes,
+            names: ToolNames::default(),
             timeout: self.timeout,
             policies: self.policies,
             audit: self.audit,

@@ -9,6 +9,7 @@ mod call;
 mod catalogue;
 mod config;
 mod error;
+mod names;
 mod prefixes;
 mod server;
 
@@ -29,6 +30,7 @@ pub use server::{ServerState, ServerStatus};
 
 use crate::client::{Client, ClientError, Definition, ToolOutput};
 use call::{AuditFn, AuditGuard, Policies};
+use names::ToolNames;
 use prefixes::SEPARATOR;
 use server::HostServer;
 
@@ -57,6 +59,8 @@ pub struct Host {
     servers: BTreeMap<String, Arc<HostServer>>,
     /// Prefix of the tool names of each server, connected or not.
     tool_prefixes: BTreeMap<String, String>,
+    /// Names of tools that differ from their prefixed names.
+    names: ToolNames,
     /// Time limit for connecting a server and for listing its tools, unless the server has its own.
     timeout: Duration,
     /// Policies that each call must satisfy.
@@ -75,17 +79,25 @@ pub struct HostTool {
     pub server: String,
     /// Definition of the tool, as received from the server, or as the [catalogue](HostBuilder::catalogue) describes it.
     pub definition: Definition,
-    /// Name of the tool with the prefix of its server.
+    /// Name of the tool for models.
     name: String,
 }
 
 impl HostTool {
-    /// Returns the name of the tool for [`Host::call`]: the names of server and tool, joined by two underscores.
+    /// Returns the name of the tool for models and [`Host::call`]: the names of server and tool, joined by two underscores.
+    /// Providers of models accept it, as `^[a-zA-Z0-9_-]{1,64}$`, and no two tools of a host have the same name.
     ///
     /// In the name of the server, `_` replaces every character other than ASCII letters, digits and hyphens. Repeated
     /// underscores become one, trailing underscores are removed, and a number distinguishes servers whose names would
-    /// be equal. Tools of different servers never have the same name, and names do not depend on which servers are
-    /// connected.
+    /// be equal.
+    ///
+    /// A name that has other characters than letters, digits, `_` and `-` then, such as the dot of `docs.find`, or more than 64
+    /// bytes, becomes its first 55 characters, with `_` for each of the others, and a hash of the whole name: `files__docs_find_` and
+    /// eight hexadecimal digits. [`Host::call`] finds the tool in what [`Host::tools`] has listed, also after the list has changed.
+    /// [`definition`](Self::definition) has the name of the server's list.
+    ///
+    /// Names do not depend on which servers are connected, nor on other tools, except for a tool whose own name is the one that
+    /// another tool has got with its hash.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -95,7 +107,8 @@ impl HostTool {
 /// [`for_model`](Self::for_model) alone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostTools {
-    /// Tools, ordered by the name of their server, including those for pages alone.
+    /// Tools, ordered by the name of their server, including those for pages alone. If a server lists two tools of the same name,
+    /// the second one is left out, and logged once as a warning.
     pub tools: Vec<HostTool>,
     /// Errors of the servers whose tools could not be listed, by the name of the server.
     pub failures: BTreeMap<String, ClientError>,
@@ -176,24 +189,21 @@ impl Host {
                 (server, listed.unwrap_or_else(|_| Err(limit.error())))
             });
         }
-        let mut all = HostTools::default();
+        let (mut all, mut found) = (HostTools::default(), Vec::new());
         while let Some(listed) = lists.join_next().await {
             match listed {
                 Ok((server, Ok(definitions))) => {
                     let described = definitions.into_iter();
                     let described = described.filter_map(|tool| self.described(&server, tool));
-                    all.tools.extend(described.map(|definition| HostTool {
-                        name: self.prefixed_name(&server, &definition.name()),
-                        server: server.clone(),
-                        definition,
-                    }))
+                    found.extend(described.map(|definition| (server.clone(), definition)));
                 }
                 Ok((server, Err(error))) => drop(all.failures.insert(server, error)),
                 Err(error) => tracing::error!(%error, "a list of tools was not finished"),
             }
         }
         // The sort is stable, so the tools of a server keep their order.
-        all.tools.sort_by(|a, b| a.server.cmp(&b.server));
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all.tools = self.names.name_tools(&self.tool_prefixes, found);
         all
     }
 
@@ -209,7 +219,8 @@ impl Host {
     ) -> Result<ToolOutput, HostError> {
         let unknown = || HostError::UnknownServer(name.to_owned());
         let (server, client, listed) = self.resolve_tool_name(name).ok_or_else(unknown)?;
-        let tool = self.own_name(server, listed);
+        let server = server.as_str();
+        let tool = self.own_name(server, &listed);
         let tool = tool.ok_or_else(|| HostError::UnknownTool(name.to_owned()))?;
         let failed = |error| HostError::Client {
             server: server.to_owned(),
@@ -247,22 +258,21 @@ impl Host {
         result
     }
 
-    /// Returns the name of a tool, with the prefix of its server.
-    fn prefixed_name(&self, server: &str, tool: &str) -> String {
-        let prefix = self
-            .tool_prefixes
-            .get(server)
-            .map_or(server, String::as_str);
-        format!("{prefix}{SEPARATOR}{tool}")
-    }
-
-    /// Splits a prefixed tool name into the server, its client and the tool's listed name; `None` if no such server is
-    /// connected. The split is unique because a prefix neither contains the separator nor ends with an underscore.
-    fn resolve_tool_name<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, Client, &'n str)> {
-        let (prefix, tool) = name.split_once(SEPARATOR)?;
-        let mut prefixes = self.tool_prefixes.iter();
-        let (server, _) = prefixes.find(|(_, known)| *known == prefix)?;
-        Some((server, self.client(server)?, tool))
+    /// Returns the server of a tool by the tool's name for models, its client and the tool's listed name; `None` if no such server
+    /// is connected. A name that is no replacement is split, which is unique because a prefix neither contains the separator nor
+    /// ends with an underscore.
+    fn resolve_tool_name(&self, name: &str) -> Option<(String, Client, String)> {
+        let (server, tool) = match self.names.find(name) {
+            Some(found) => found,
+            None => {
+                let (prefix, tool) = name.split_once(SEPARATOR)?;
+                let mut prefixes = self.tool_prefixes.iter();
+                let (server, _) = prefixes.find(|(_, known)| *known == prefix)?;
+                (server.clone(), tool.to_owned())
+            }
+        };
+        let client = self.client(&server)?;
+        Some((server, client, tool))
     }
 
     /// Closes all connections. The processes of the servers and the sessions end afterwards, for which [`closed`](Self::closed) waits.

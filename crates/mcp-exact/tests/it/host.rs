@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use mcp_exact::transport::memory_pair;
 use mcp_exact::{
-    Catalogue, Client, ClientError, Host, HostError, Input, JsonObject, RawJson, Server,
-    ServerState, Tool, ToolEntry,
+    Catalogue, Client, ClientError, Cx, Host, HostError, Input, JsonObject, RawJson, RawRequest,
+    Server, ServerBuilder, ServerState, Tool, ToolEntry,
 };
 
 use crate::common::object;
@@ -158,6 +158,108 @@ async fn prefixed_names_select_the_server() {
         texts,
         expected.map(|(server, text)| (server.to_owned(), text.to_owned()))
     );
+}
+
+/// Creates a server that lists tools with these names, without any check, and answers each call with the name of the tool.
+fn listing(names: &Arc<Mutex<Vec<&'static str>>>) -> ServerBuilder {
+    let names = Arc::clone(names);
+    Server::raw("raw", "1", move |request: RawRequest, _: Cx| {
+        let names = names.lock().expect("a lock").clone();
+        async move {
+            let params = request.params.unwrap_or_default();
+            if request.method == "tools/call" {
+                let name = params.get("name").expect("a name");
+                let result = format!(
+                    r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
+                    name.text()
+                );
+                return mcp_exact::Ok(object(&result));
+            }
+            let tools = names.iter().enumerate().map(|(place, name)| {
+                format!(r#"{{"name":{name:?},"description":"{place}","inputSchema":{{"type":"object"}}}}"#)
+            });
+            let tools = tools.collect::<Vec<_>>().join(",");
+            Ok(object(&format!(r#"{{"tools":[{tools}]}}"#)))
+        }
+    })
+}
+
+/// Names are those that providers of models accept, `^[a-zA-Z0-9_-]{1,64}$` and unique, whatever servers list: dots and 128 characters
+/// are legal in MCP, and other characters and duplicates only discouraged (2025-11-25, `server/tools`, "Tool Names"). Each name calls
+/// its tool, also after the list has changed.
+#[tokio::test]
+async fn models_accept_all_names() {
+    let long = "lllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllllll";
+    let listed = [
+        "twin",
+        "twin",
+        "docs.find",
+        "docs/find",
+        "docs_find",
+        "größe x",
+        long,
+    ];
+    let names = Arc::new(Mutex::new(listed.to_vec()));
+    let listing = listing(&names).capability("tools", JsonObject::new());
+    let listing = listing.build().expect("a server");
+    let host = Host::builder()
+        .server("my server", Client::in_memory(&listing))
+        .server(long, Client::in_memory(&listing))
+        .start()
+        .await;
+    let tools = host.tools().await;
+    assert!(tools.failures.is_empty());
+    let given: Vec<&str> = tools.for_model().map(|tool| tool.name()).collect();
+    let is_accepted = |name: &&str| {
+        let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        (1..=64).contains(&name.len()) && name.bytes().all(is_kept)
+    };
+    assert!(given.iter().all(is_accepted), "{given:?}");
+    let unique: std::collections::BTreeSet<&str> = given.iter().copied().collect();
+    // The second twin is left out.
+    assert_eq!((given.len(), unique.len()), (12, 12), "{given:?}");
+    let of_mine = tools.tools.iter().filter(|tool| tool.server == "my server");
+    let of_mine: Vec<_> = of_mine.collect();
+    assert_eq!(of_mine[0].definition.description().as_deref(), Some("0"));
+    assert_eq!(
+        [of_mine[0].name(), of_mine[3].name()],
+        ["my_server__twin", "my_server__docs_find"]
+    );
+    let find = of_mine[1].name();
+    assert!(find.starts_with("my_server__docs_find_"), "{find}");
+    names.lock().expect("a lock").rotate_left(3);
+    let again = host.tools().await;
+    for tool in tools.for_model() {
+        let called = host.call(tool.name(), &()).await.expect("a result");
+        assert_eq!(called.text(), tool.definition.name());
+        let listed = again.for_model_call(tool.name()).expect("the same name");
+        assert_eq!(listed.definition.name(), tool.definition.name());
+    }
+    // The name is known while the tool is not listed, and the server says what it thinks of the call.
+    names
+        .lock()
+        .expect("a lock")
+        .retain(|name| *name != "docs.find");
+    assert!(host.tools().await.for_model_call(find).is_err());
+    assert_eq!(
+        host.call(find, &()).await.expect("a result").text(),
+        "docs.find"
+    );
+    // The catalogue knows the names that servers have.
+    let mut read = ToolEntry::default();
+    read.rename = Some("docs.read".to_owned());
+    let mut catalogue = Catalogue::default();
+    catalogue.insert("files", "twin", read).expect("an entry");
+    let host = Host::builder()
+        .server("files", Client::in_memory(&listing))
+        .catalogue(catalogue)
+        .start()
+        .await;
+    let tools = host.tools().await;
+    let renamed = tools.for_page("files", "docs.read").expect("a tool");
+    assert!(is_accepted(&renamed.name()), "{}", renamed.name());
+    let called = host.call(renamed.name(), &()).await.expect("a result");
+    assert_eq!(called.text(), "twin");
 }
 
 /// A server is reconnected without affecting other servers, and its status shows the reconnection.
