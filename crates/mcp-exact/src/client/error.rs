@@ -73,7 +73,7 @@ pub enum ClientError {
     SubscriptionRefused(String),
     /// The request cannot be sent, because the negotiated revision or the capabilities of the server do not include
     /// it.
-    #[error(transparent)]
+    #[error("{0}{remedy}", remedy = remedy_of_refusal(.0))]
     Send(SendError),
     /// The server requires authorization, and no access token could be obtained.
     #[cfg(feature = "oauth-client")]
@@ -300,6 +300,17 @@ fn remedy_of_limit(limit: Option<&str>) -> &'static str {
         Some("message_budget") => "; allow more by `Connect::message_budget`",
         Some(_) => "; allow more by `Connect::limits`",
         None => "",
+    }
+}
+
+/// Returns what can be done about a request that is not sent, as the end of a sentence.
+fn remedy_of_refusal(error: &SendError) -> &'static str {
+    match error {
+        // Notifications need capabilities of the client.
+        SendError::Capability { method, .. } if !method.starts_with("notifications/") => {
+            "; only the server can declare it: change the server, or tell its authors"
+        }
+        _ => "",
     }
 }
 

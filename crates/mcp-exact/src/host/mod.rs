@@ -110,7 +110,10 @@ pub struct HostTools {
     /// Tools, ordered by the name of their server, including those for pages alone. If a server lists two tools of the same name,
     /// the second one is left out, and logged once as a warning.
     pub tools: Vec<HostTool>,
-    /// Errors of the servers whose tools could not be listed, by the name of the server.
+    /// Errors of the servers whose tools could not be listed, by the name of the server. A server that declares none of the
+    /// capabilities `tools`, `prompts` and `resources` and no extension is one of them, with
+    /// [`SendError::Capability`](crate::SendError::Capability), because it may have forgotten to declare its tools; it is logged once
+    /// as a warning, too. One that declares others, but not `tools`, has no tools.
     pub failures: BTreeMap<String, ClientError>,
 }
 
@@ -180,7 +183,11 @@ impl Host {
             };
             let limit = known.time_limit(self.timeout);
             let (server, list) = (server.to_owned(), client.tools());
-            let declares = client.capabilities().get("tools").is_some();
+            let capabilities = client.capabilities();
+            let has = |name: &str| capabilities.get(name).is_some();
+            // A server that declares nothing may have forgotten to declare its tools: the request fails, and its error says so.
+            let declares =
+                has("tools") || !(has("prompts") || has("resources") || has("extensions"));
             lists.spawn(async move {
                 if !declares {
                     return (server, Ok(Vec::new()));
@@ -197,7 +204,13 @@ impl Host {
                     let described = described.filter_map(|tool| self.described(&server, tool));
                     found.extend(described.map(|definition| (server.clone(), definition)));
                 }
-                Ok((server, Err(error))) => drop(all.failures.insert(server, error)),
+                Ok((server, Err(error))) => {
+                    let is_undeclared = matches!(error, ClientError::Send(_));
+                    if is_undeclared && self.names.is_new_problem(&server, "") {
+                        tracing::warn!(server, %error, "the tools of a server cannot be listed");
+                    }
+                    all.failures.insert(server, error);
+                }
                 Err(error) => tracing::error!(%error, "a list of tools was not finished"),
             }
         }

@@ -63,6 +63,11 @@ impl ToolNames {
         let found = given.find(name);
         found.map(|(server, listed)| (server.to_owned(), listed.to_owned()))
     }
+
+    /// Returns true if no problem of this server with this name was logged yet. The empty name stands for the whole list.
+    pub(super) fn is_new_problem(&self, server: &str, name: &str) -> bool {
+        lock(&self.0).is_new_problem(server, name)
+    }
 }
 
 impl GivenNames {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_exact::transport::memory_pair;
 use mcp_exact::{
     Catalogue, Client, ClientError, Cx, Host, HostError, Input, JsonObject, RawJson, RawRequest,
-    Server, ServerBuilder, ServerState, Tool, ToolEntry,
+    SendError, Server, ServerBuilder, ServerState, Tool, ToolEntry,
 };
 
 use crate::common::object;
@@ -260,6 +260,34 @@ async fn models_accept_all_names() {
     assert!(is_accepted(&renamed.name()), "{}", renamed.name());
     let called = host.call(renamed.name(), &()).await.expect("a result");
     assert_eq!(called.text(), "twin");
+}
+
+/// "Servers that support tools MUST declare the `tools` capability" (`server/tools`, "Capabilities"): tools of a server that declares
+/// nothing are not lost without a word, and a server with prompts alone is none that has failed.
+#[tokio::test]
+async fn servers_without_capabilities_are_failures() {
+    let names = Arc::new(Mutex::new(vec!["find"]));
+    let silent = listing(&names).build().expect("a server");
+    let prompts = Server::builder("test", "1").prompt("greet", || async { "hello" });
+    let prompts = prompts.build().expect("a server");
+    let host = Host::builder()
+        .server("silent", Client::in_memory(&silent))
+        .server("prompts", Client::in_memory(&prompts))
+        .server("good", Client::in_memory(&server("hello")))
+        .start()
+        .await;
+    let tools = host.tools().await;
+    assert_eq!(tools.tools.len(), 1);
+    assert_eq!(tools.failures.keys().collect::<Vec<_>>(), ["silent"]);
+    let failure = &tools.failures["silent"];
+    assert!(
+        matches!(failure, ClientError::Send(SendError::Capability { capability, .. }) if capability == "tools"),
+        "{failure}"
+    );
+    assert_eq!(
+        failure.to_string(),
+        "`tools/list` needs the capability `tools`, which was not declared; only the server can declare it: change the server, or tell its authors"
+    );
 }
 
 /// A server is reconnected without affecting other servers, and its status shows the reconnection.
