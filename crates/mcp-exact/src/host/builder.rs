@@ -15,10 +15,8 @@ use super::error::HostError;
 use super::names::ToolNames;
 use super::prefixes::unique_tool_prefixes;
 use super::server::HostServer;
+use super::servers::{ConfigureConnection, Preparation};
 use crate::client::{ClientError, Connect, Reconnect, ToolOutput};
-
-/// Function that configures the connection of a server.
-type ConfigureConnection = dyn Fn(&str, Connect) -> Connect + Send + Sync;
 
 /// Builder of a [`Host`].
 #[must_use = "`start` connects the servers"]
@@ -145,28 +143,21 @@ impl HostBuilder {
 
     /// Connects all servers concurrently. Servers that cannot be connected are [failures](Host::failures) of the host.
     pub async fn start(self) -> Host {
-        let configure = self.configure;
+        let preparation = Preparation {
+            configure: self.configure,
+            policy: self.policy,
+            shows_pages: self.shows_pages,
+        };
         let prefixes = unique_tool_prefixes(self.servers.keys().map(String::as_str));
         let servers = self.servers.into_iter().map(|(name, connect)| {
-            let connect = match &configure {
-                Some(configure) => connect.map(|connect| configure(&name, connect)),
-                None => connect,
-            };
-            let connect = match &self.policy {
-                Some(policy) => connect.map(|connect| connect.or_reconnect(policy)),
-                None => connect,
-            };
-            let connect = if self.shows_pages {
-                connect.map(Connect::or_apps)
-            } else {
-                connect
-            };
+            let connect = connect.map(|connect| preparation.prepare(&name, connect));
             (name, HostServer::new(connect))
         });
         let host = Host {
             servers: servers.collect(),
             tool_prefixes: prefixes,
             names: ToolNames::default(),
+            preparation,
             timeout: self.timeout,
             policies: self.policies,
             audit: self.audit,

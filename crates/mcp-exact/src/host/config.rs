@@ -155,8 +155,11 @@ impl ServerEntry {
         self.resolve_http_options(&|name| std::env::var(name).ok())
     }
 
-    /// Creates the client builder for the server.
-    pub(super) fn connect(&self) -> Result<Connect, ClientError> {
+    /// Creates the client builder for the server, such as for [`Host::add`](super::Host::add).
+    ///
+    /// # Errors
+    /// [`ClientError::Config`] for a member that cannot be used; the text names it.
+    pub fn connect(&self) -> Result<Connect, ClientError> {
         let mut connect = match self.address()? {
             ServerAddress::Command(command) => Client::spawn(command),
             ServerAddress::Http(endpoint) => Client::http(endpoint),

@@ -40,6 +40,11 @@ pub enum HostError {
     /// The configuration has no server of this name.
     #[error("the host has no server {0:?}; names are those of `Host::status`")]
     NotConfigured(String),
+    /// The host has a server of the name of one that shall be [added](super::Host::add).
+    #[error(
+        "the host has a server {0:?} already; remove that one first, or add yours by another name"
+    )]
+    NameTaken(String),
     /// An argument cannot be sent, because the [catalogue](super::HostBuilder::catalogue) fixes it.
     #[error("{tool:?} of server {server:?}: {error}")]
     Argument {
@@ -78,6 +83,7 @@ impl fmt::Debug for HostError {
             Self::UnknownServer(name) => write("UnknownServer", &[("", name)]),
             Self::UnknownTool(name) => write("UnknownTool", &[("", name)]),
             Self::NotConfigured(name) => write("NotConfigured", &[("", name)]),
+            Self::NameTaken(name) => write("NameTaken", &[("", name)]),
             Self::Refused { server, tool } => {
                 write("Refused", &[("server", server), ("tool", tool)])
             }

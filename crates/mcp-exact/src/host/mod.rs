@@ -12,6 +12,7 @@ mod error;
 mod names;
 mod prefixes;
 mod server;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,6 +34,7 @@ use call::{AuditFn, AuditGuard, Policies};
 use names::ToolNames;
 use prefixes::SEPARATOR;
 use server::HostServer;
+use servers::Preparation;
 
 /// Client of several servers, with a common list of tools.
 ///
@@ -57,10 +59,12 @@ use server::HostServer;
 pub struct Host {
     /// Servers by name, connected or not.
     servers: BTreeMap<String, Arc<HostServer>>,
-    /// Prefix of the tool names of each server, connected or not.
+    /// Prefix of the tool names of each server, connected or not, also of servers that were removed.
     tool_prefixes: BTreeMap<String, String>,
     /// Names of tools that differ from their prefixed names.
     names: ToolNames,
+    /// What is done with connections before they are opened.
+    preparation: Preparation,
     /// Time limit for connecting a server and for listing its tools, unless the server has its own.
     timeout: Duration,
     /// Policies that each call must satisfy.
@@ -96,8 +100,8 @@ impl HostTool {
     /// eight hexadecimal digits. [`Host::call`] finds the tool in what [`Host::tools`] has listed, also after the list has changed.
     /// [`definition`](Self::definition) has the name of the server's list.
     ///
-    /// Names do not depend on which servers are connected, nor on other tools, except for a tool whose own name is the one that
-    /// another tool has got with its hash.
+    /// Names do not depend on which servers are connected or [added](Host::add) later, nor on other tools, except for a tool whose own
+    /// name is the one that another tool has got with its hash.
     pub fn name(&self) -> &str {
         &self.name
     }

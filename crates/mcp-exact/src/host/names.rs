@@ -68,6 +68,13 @@ impl ToolNames {
     pub(super) fn is_new_problem(&self, server: &str, name: &str) -> bool {
         lock(&self.0).is_new_problem(server, name)
     }
+
+    /// Forgets what belongs to a server.
+    pub(super) fn forget_server(&self, server: &str) {
+        let mut given = lock(&self.0);
+        given.replacements.remove(server);
+        given.logged.remove(server);
+    }
 }
 
 impl GivenNames {

@@ -1,6 +1,6 @@
 //! Prefixes of the names of tools, one for each server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Separator between the name of a server and the name of a tool.
 pub(super) const SEPARATOR: &str = "__";
@@ -12,15 +12,23 @@ pub(super) fn unique_tool_prefixes<'n>(
     let named = servers.map(|server| (server, tool_prefix(server)));
     // Names that need no change are assigned first, so that no other server can use them.
     let (plain, changed): (Vec<_>, Vec<_>) = named.partition(|(server, prefix)| server == prefix);
-    let mut taken = BTreeSet::new();
     let mut prefixes = BTreeMap::new();
-    for (server, wanted) in plain.into_iter().chain(changed) {
-        let numbered = (2_u32..).map(|number| format!("{wanted}-{number}"));
-        let mut candidates = std::iter::once(wanted.clone()).chain(numbered);
-        let free = candidates.find(|candidate| taken.insert(candidate.clone()));
-        prefixes.insert(server.to_owned(), free.unwrap_or(wanted));
+    for (server, _) in plain.into_iter().chain(changed) {
+        add_tool_prefix(&mut prefixes, server);
     }
     prefixes
+}
+
+/// Adds the prefix of a server, which differs from all others, unless it has one.
+pub(super) fn add_tool_prefix(prefixes: &mut BTreeMap<String, String>, server: &str) {
+    if prefixes.contains_key(server) {
+        return;
+    }
+    let wanted = tool_prefix(server);
+    let numbered = (2_u32..).map(|number| format!("{wanted}-{number}"));
+    let mut candidates = std::iter::once(wanted.clone()).chain(numbered);
+    let free = candidates.find(|candidate| !prefixes.values().any(|known| known == candidate));
+    prefixes.insert(server.to_owned(), free.unwrap_or(wanted));
 }
 
 /// Returns the name of a server, restricted to characters that are valid in tool names.

@@ -341,6 +341,67 @@ async fn servers_are_restarted_alone() {
     assert_eq!(unknown, HostError::NotConfigured("unknown".to_owned()));
 }
 
+/// Returns the text of a call.
+async fn text_of(host: &Host, name: &str) -> Result<String, HostError> {
+    host.call(name, &()).await.map(|output| output.text())
+}
+
+/// A running host gets and loses servers; names stay unique, and belong to the same servers for as long as the host lives.
+#[tokio::test]
+async fn servers_come_and_go() {
+    let connect = |reply: &'static str| Client::in_memory(&server(reply));
+    let configured = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&configured);
+    let mut host = Host::builder()
+        .server("a b", connect("first"))
+        .configure(move |server, connect| {
+            seen.lock().expect("a lock").push(server.to_owned());
+            connect
+        })
+        .start()
+        .await;
+    host.add("a_b", connect("second")).await.expect("added");
+    host.add("other", connect("third")).await.expect("added");
+    assert_eq!(*configured.lock().expect("a lock"), ["a b", "a_b", "other"]);
+    let listed = |tools: mcp_exact::HostTools| {
+        let tools = tools.tools.into_iter();
+        tools.map(|tool| tool.name().to_owned()).collect::<Vec<_>>()
+    };
+    let names = ["a_b__say", "a_b-2__say", "other__say"];
+    assert_eq!(listed(host.tools().await), names);
+    assert_eq!(text_of(&host, "a_b-2__say").await.as_deref(), Ok("second"));
+    // What has this name stays as it is.
+    let taken = host.add("a b", connect("fourth")).await.expect_err("taken");
+    assert_eq!(taken, HostError::NameTaken("a b".to_owned()));
+    assert_eq!(text_of(&host, "a_b__say").await.as_deref(), Ok("first"));
+    // The connection ends, even if the application has a clone of the client.
+    let client = host.client("a b").expect("a client");
+    host.remove("a b").await.expect("removed");
+    assert!(client.is_closed());
+    assert_eq!(listed(host.tools().await), names[1..]);
+    let gone = text_of(&host, "a_b__say").await;
+    assert_eq!(gone, Err(HostError::UnknownServer("a_b__say".to_owned())));
+    assert_eq!(host.status().keys().collect::<Vec<_>>(), ["a_b", "other"]);
+    let gone = host.remove("a b").await;
+    assert_eq!(gone, Err(HostError::NotConfigured("a b".to_owned())));
+    // No other server gets its names, and it has them again when it is back.
+    host.add("a  b", connect("fifth")).await.expect("added");
+    host.add("a b", connect("again")).await.expect("added");
+    assert_eq!(text_of(&host, "a_b-3__say").await.as_deref(), Ok("fifth"));
+    assert_eq!(text_of(&host, "a_b__say").await.as_deref(), Ok("again"));
+    // A server that cannot be connected is one of the host, which can be tried again.
+    let missing = Client::command("/does/not/exist", [""; 0]);
+    let failed = host.add("missing", missing).await.expect_err("no program");
+    assert!(matches!(failed, HostError::Client { .. }), "{failed}");
+    assert_eq!(
+        host.failures().map(|(name, _)| name).collect::<Vec<_>>(),
+        ["missing"]
+    );
+    assert!(host.restart("missing").await.is_err());
+    host.remove("missing").await.expect("removed");
+    assert_eq!(host.failures().count(), 0);
+}
+
 /// A server that was added as a transport cannot be restarted, and the error contains a hint.
 #[tokio::test]
 async fn transports_serve_one_connection() {
