@@ -31,6 +31,9 @@ use crate::protocol::{
 use crate::repairs::RepairedMessage;
 use crate::visit::{Visit, VisitAnswer};
 
+/// Maximum time that a connection waits for the acknowledgement of the subscription to the server's lists.
+const MAX_LISTS_WAIT: Duration = Duration::from_secs(5);
+
 /// Builder of a [`Client`]: call the methods for settings that differ from the defaults, then `await` the builder. A
 /// clone connects to the same server, except over a transport ([`Client::over`]), which serves only one connection.
 #[must_use = "`.await` connects"]
@@ -46,6 +49,8 @@ pub struct Connect {
     cached_negotiation: Option<CachedNegotiation>,
     /// Time limit of the connection, if the application has set one.
     own_connect_timeout: Option<Duration>,
+    /// Maximum time that the connection waits until the server has acknowledged the subscription to its lists.
+    lists_limit: Duration,
     /// Memory of the last connection to the server, which the clones of the builder share.
     memory: Arc<dyn NegotiationMemory>,
     /// Policy after the loss of the connection.
@@ -71,6 +76,7 @@ impl Connect {
             handlers: Handlers::default(),
             cached_negotiation: None,
             own_connect_timeout: None,
+            lists_limit: MAX_LISTS_WAIT,
             memory: Arc::new(LastNegotiation::default()),
             policy: None,
             remains: None,
@@ -247,6 +253,13 @@ impl Connect {
         self
     }
 
+    /// Connects within the time limit of a host, also if the server does not acknowledge the subscription to its lists.
+    #[cfg(all(feature = "process", feature = "http-client"))]
+    pub(crate) fn within(mut self, limit: Duration) -> Self {
+        self.lists_limit = self.lists_limit.min(limit / 2);
+        self
+    }
+
     /// Returns the time limit of the connection that [`connect_timeout`](Self::connect_timeout) has set.
     #[cfg(all(feature = "process", feature = "http-client"))]
     pub(crate) fn own_connect_timeout(&self) -> Option<Duration> {
@@ -402,8 +415,10 @@ impl Connect {
     }
 
     /// Sets the handler for changes of the server's lists, and of the resources that [`Client::subscribe`] subscribes
-    /// to. From 2026-07-28 on, the client subscribes to the lists when it connects. If the server ends a subscription,
-    /// the client subscribes again and reports every change that it may have missed.
+    /// to. From 2026-07-28 on, the client subscribes to the lists when it connects. If the server refuses this subscription, or
+    /// does not acknowledge it within 5 s, the client is connected all the same, logs a warning, and goes on trying in the
+    /// background. If the server ends a subscription, the client subscribes again. After each late or renewed subscription, the
+    /// client reports every change that it may have missed.
     ///
     /// A handler that lists again needs the client. It holds a [`WeakClient`](super::WeakClient): with a clone of the client, the
     /// connection and the process of the server would live until [`Client::close`]. [`Client::downgrade`] has an example.
@@ -459,9 +474,10 @@ impl Connect {
         self.settings.capabilities = self.handlers.capabilities();
         self.remains.get_or_insert_default();
         let wants_changes = self.handlers.on_change.is_some();
+        let limit = self.lists_limit.min(self.settings.handshake_timeout / 2);
         let client = Client(self.open_connection(authorization).await?);
         if wants_changes {
-            client.listen_to_lists().await?;
+            client.listen_to_lists(limit).await?;
         }
         Ok(client)
     }

@@ -71,6 +71,13 @@ pub enum ClientError {
     /// hidden from the client (from 2026-07-28 on; a server of an earlier revision answers with an error).
     #[error("the server accepts no subscription to {0:?}; subscribe to a resource that it lists")]
     SubscriptionRefused(String),
+    /// The server did not acknowledge a subscription in time, the [idle timeout](super::Connect::idle_timeout) of the client
+    /// (`subscriptions/listen`, from 2026-07-28 on). The client has cancelled the subscription.
+    #[error(
+        "the server did not acknowledge `subscriptions/listen` in time; let proxies pass event streams on without buffering, or \
+         allow more by `Connect::idle_timeout`"
+    )]
+    NotAcknowledged,
     /// The request cannot be sent, because the negotiated revision or the capabilities of the server do not include
     /// it.
     #[error("{0}{remedy}", remedy = remedy_of_refusal(.0))]
@@ -134,6 +141,7 @@ impl fmt::Debug for ClientError {
             Self::NoMessage(text) => write("NoMessage", &[("", text)]),
             Self::Tool(output) => write("Tool", &[("", output)]),
             Self::SubscriptionRefused(uri) => write("SubscriptionRefused", &[("", uri)]),
+            Self::NotAcknowledged => write("NotAcknowledged", &[]),
             Self::Send(error) => write("Send", &[("", error)]),
             #[cfg(feature = "oauth-client")]
             Self::Authorization(error) => write("Authorization", &[("", error)]),
@@ -214,6 +222,23 @@ impl ClientError {
                 reason: CloseReason::Lost(reason),
                 may_have_run,
             } => Self::disconnected(CloseReason::StillLost(reason), may_have_run),
+            error => error,
+        }
+    }
+
+    /// Names the method of a request in an error of the server whose text does not.
+    pub(super) fn with_method(self, method: &str) -> Self {
+        match self {
+            Self::Server(error) if !error.message().contains(method) => {
+                let Some(code) = error.code() else {
+                    return Self::Server(error);
+                };
+                let mut named = PeerError::new(code, format!("`{method}`: {}", error.message()));
+                if let Some(data) = error.data() {
+                    named = named.with_data(data.clone());
+                }
+                Self::Server(named.with_failure(error.failure()))
+            }
             error => error,
         }
     }

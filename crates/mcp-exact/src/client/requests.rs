@@ -136,8 +136,9 @@ impl Client {
     /// each update until the subscription is dropped.
     ///
     /// # Errors
-    /// [`ClientError`] if the server rejects the subscription to one of the URIs; the client is then subscribed to none
-    /// of the URIs.
+    /// [`ClientError`] if the server rejects the subscription to one of the URIs, or does not answer within the
+    /// [idle timeout](super::Connect::idle_timeout) (from 2026-07-28 on: [`ClientError::NotAcknowledged`]); the client is then
+    /// subscribed to none of the URIs.
     pub async fn subscribe<'u>(
         &self,
         uris: impl IntoIterator<Item = &'u str>,

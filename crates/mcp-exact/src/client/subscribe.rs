@@ -56,9 +56,12 @@ impl Subscription {
         match lifecycle_of(client.revision()) {
             Lifecycle::Discover => {
                 let notifications = [("resourceSubscriptions", Json::from_encode(&uris))];
-                let listening =
-                    ListenSubscription::begin(client, JsonObject::from_iter(notifications));
-                let (listening, accepted) = listening.await?;
+                let (filter, limit) = (
+                    JsonObject::from_iter(notifications),
+                    client.link().acknowledgement_limit(),
+                );
+                let (listening, accepted) =
+                    ListenSubscription::begin(client, filter, limit).await?;
                 // "The subset of requested notification types the server agreed to honor" (`subscriptions/acknowledged`).
                 if let Some(refused) = uris.into_iter().find(|uri| !accepted.contains(uri)) {
                     return Err(ClientError::SubscriptionRefused(refused));
@@ -162,17 +165,33 @@ async fn await_all(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Subscr
 }
 
 impl Client {
-    /// Subscribes to changes of the server's lists, in revisions that require a subscription for list changes.
-    pub(super) async fn listen_to_lists(&self) -> Result<(), ClientError> {
+    /// Subscribes to changes of the server's lists, in revisions that require a subscription for list changes. If the server
+    /// refuses the subscription, or does not acknowledge it within `limit`, another attempt is made in the background.
+    ///
+    /// # Errors
+    /// [`ClientError::Disconnected`] if the connection has ended for good.
+    pub(super) async fn listen_to_lists(&self, limit: Duration) -> Result<(), ClientError> {
         if lifecycle_of(self.revision()) == Lifecycle::Initialize {
             return Ok(());
         }
         let filter = filter_of_lists(&self.capabilities());
-        if !filter.is_empty() {
-            // The subscription lasts as long as the connection.
-            let (listening, _) = ListenSubscription::begin(self, filter).await?;
-            self.link().set_list_subscription(listening);
+        if filter.is_empty() {
+            return Ok(());
         }
+        let limit = limit.min(self.link().acknowledgement_limit());
+        // The subscription lasts as long as the connection.
+        let listening = match ListenSubscription::begin(self, filter.clone(), limit).await {
+            Ok((listening, _)) => listening,
+            Err(error) if self.link().is_closed() => return Err(error),
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "the server does not report changes of its lists yet; the client goes on trying"
+                );
+                ListenSubscription::spawn_renewal(self.link(), params_of(filter), None)
+            }
+        };
+        self.link().set_list_subscription(listening);
         Ok(())
     }
 }
@@ -192,13 +211,16 @@ const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 impl ListenSubscription {
-    /// Starts a subscription; returns the subscription and the accepted URIs after the server has acknowledged it.
+    /// Starts a subscription; returns the subscription and the accepted URIs after the server has acknowledged it, within
+    /// `limit`.
     async fn begin(
         client: &Client,
         filter: JsonObject,
+        limit: Duration,
     ) -> Result<(Self, Vec<String>), ClientError> {
-        let params = JsonObject::from_iter([("notifications", filter)]);
-        let (request, accepted) = client.link().listen(params.clone()).await?;
+        let params = params_of(filter);
+        let link = Arc::downgrade(client.link());
+        let (request, accepted) = ClientLink::listen(&link, &params, limit).await?;
         let subscription = Self::spawn_renewal(client.link(), params, Some(request));
         Ok((subscription, accepted))
     }
@@ -218,6 +240,11 @@ impl ListenSubscription {
     }
 }
 
+/// Returns the params of `subscriptions/listen`.
+fn params_of(filter: JsonObject) -> JsonObject {
+    JsonObject::from_iter([("notifications", filter)])
+}
+
 /// Renews a subscription each time it ends, until the connection closes. Without `request`, sends the request first.
 async fn listen_again(
     link: Weak<ClientLink>,
@@ -227,16 +254,22 @@ async fn listen_again(
     let mut pause = MIN_PAUSE;
     loop {
         if request.is_none() {
-            let Some(link) = link.upgrade().filter(|link| !link.is_closed()) else {
+            let Some(known) = link.upgrade().filter(|link| !link.is_closed()) else {
                 return;
             };
-            if link.is_reconnecting() {
-                let connection = link.next_connection();
-                drop(link);
+            if known.is_reconnecting() {
+                let connection = known.next_connection();
+                drop(known);
                 connection.await;
                 continue;
             }
-            match link.listen(params.clone()).await {
+            let limit = known.acknowledgement_limit();
+            drop(known);
+            let listening = ClientLink::listen(&link, &params, limit).await;
+            let Some(link) = link.upgrade() else {
+                return;
+            };
+            match listening {
                 Ok((again, accepted)) => {
                     let mut refused = subscribed_uris(&params);
                     refused.retain(|uri| !accepted.contains(uri));
@@ -287,10 +320,8 @@ impl ClientLink {
     /// Subscribes by `subscriptions/listen` after the server has changed to 2026-07-28 or later: with one request for each
     /// resource of the session, and one for the lists if the application handles their changes.
     pub(super) async fn subscribe_by_requests(self: Arc<Self>, lists: bool) {
-        let renew = |filter: JsonObject| {
-            let params = JsonObject::from_iter([("notifications", filter)]);
-            ListenSubscription::spawn_renewal(&self, params, None)
-        };
+        let renew =
+            |filter: JsonObject| ListenSubscription::spawn_renewal(&self, params_of(filter), None);
         let filter = filter_of_lists(&self.session().capabilities);
         // A subscription that began by a request is renewed by its own task.
         if lists && !filter.is_empty() && !self.has_list_subscription(&filter) {

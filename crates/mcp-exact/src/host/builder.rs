@@ -147,6 +147,7 @@ impl HostBuilder {
             configure: self.configure,
             policy: self.policy,
             shows_pages: self.shows_pages,
+            timeout: self.timeout,
         };
         let prefixes = unique_tool_prefixes(self.servers.keys().map(String::as_str));
         let servers = self.servers.into_iter().map(|(name, connect)| {

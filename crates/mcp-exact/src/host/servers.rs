@@ -1,6 +1,7 @@
 //! Servers that are added to a running host, or removed from it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::prefixes::add_tool_prefix;
 use super::server::HostServer;
@@ -18,6 +19,8 @@ pub(super) struct Preparation {
     pub(super) policy: Option<Reconnect>,
     /// True if the host declares that it shows pages.
     pub(super) shows_pages: bool,
+    /// Time limit for connecting a server that has none of its own.
+    pub(super) timeout: Duration,
 }
 
 impl Preparation {
@@ -32,7 +35,7 @@ impl Preparation {
         if self.shows_pages {
             connect = connect.or_apps();
         }
-        connect
+        connect.within(self.timeout)
     }
 }
 

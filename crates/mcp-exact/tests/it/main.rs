@@ -14,6 +14,7 @@ mod hooks;
 mod host;
 #[cfg(feature = "http-server")]
 mod http_loss;
+mod limits;
 #[cfg(feature = "http-server")]
 mod lists;
 mod macros;

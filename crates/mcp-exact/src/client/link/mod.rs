@@ -13,7 +13,7 @@ mod supervise;
 mod validators;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use mcp_exact_session as session;
@@ -202,6 +202,11 @@ impl ClientLink {
         }
     }
 
+    /// Returns the time limit of the server's acknowledgement of a subscription.
+    pub(super) fn acknowledgement_limit(&self) -> Duration {
+        self.dialer.settings.request_timeout.idle
+    }
+
     /// Sends a request; the returned future waits for the outcome.
     pub(super) fn request_on(
         &self,
@@ -225,12 +230,33 @@ impl ClientLink {
         handle.request(method, params, options, progress)
     }
 
-    /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. Returns the request
-    /// and the URIs whose updates the server announces; the subscription ends when the request is dropped.
+    /// Sends `subscriptions/listen`, and waits at most `limit` for the server's acknowledgement; the subscription has no time
+    /// limit. Returns the request and the URIs whose updates the server announces; the subscription ends when the request is
+    /// dropped. The wait for the acknowledgement does not keep the connection open.
+    ///
+    /// # Errors
+    /// [`ClientError::NotAcknowledged`] at the end of `limit`, or the errors of a request, with the method in those of the server.
     pub(super) async fn listen(
-        &self,
-        params: JsonObject,
+        link: &Weak<Self>,
+        params: &JsonObject,
+        limit: Duration,
     ) -> Result<(PendingRequest, Vec<String>), ClientError> {
+        let listening = Self::listen_without_limit(link, params);
+        match tokio::time::timeout(limit, listening).await {
+            Ok(listening) => {
+                listening.map_err(|error| error.with_method(method::SUBSCRIPTIONS_LISTEN))
+            }
+            Err(_) => Err(match link.upgrade() {
+                Some(known) if known.is_reconnecting() => {
+                    known.send_error(SendError::Closed).while_connecting()
+                }
+                _ => ClientError::NotAcknowledged,
+            }),
+        }
+    }
+
+    /// Sends `subscriptions/listen` on the latest connection.
+    fn begin_listening(&self, params: &JsonObject) -> Result<PendingRequest, ClientError> {
         /// Time limit of subscriptions, which have none in the protocol: one year.
         const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
         let options = RequestOptions {
@@ -238,37 +264,42 @@ impl ClientLink {
             total_timeout: Some(NO_TIMEOUT),
             ..RequestOptions::default()
         };
-        let start = || {
-            self.request_on(
-                &self.handle(),
-                method::SUBSCRIPTIONS_LISTEN,
-                Some(params.clone()),
-                options.clone(),
-                None,
-            )
-        };
-        self.wait_until_connected().await?;
-        let mut request = start().map_err(|error| self.send_error(error))?;
-        let mut key = request.key();
+        let (handle, params) = (self.handle(), Some(params.clone()));
+        let sent = self.request_on(&handle, method::SUBSCRIPTIONS_LISTEN, params, options, None);
+        sent.map_err(|error| self.send_error(error))
+    }
+
+    /// Sends `subscriptions/listen` and waits for the server's acknowledgement, as [`listen`](Self::listen) does.
+    async fn listen_without_limit(
+        link: &Weak<Self>,
+        params: &JsonObject,
+    ) -> Result<(PendingRequest, Vec<String>), ClientError> {
+        let gone = || ClientError::disconnected(CloseReason::ByClient, false);
+        let known = link.upgrade().ok_or_else(gone)?;
+        known.wait_until_connected().await?;
+        let events = Arc::clone(&known.events);
+        let mut request = known.begin_listening(params)?;
+        drop(known);
         loop {
-            let changed = self.events.acknowledgement_received.notified();
+            let key = request.key();
+            let changed = events.acknowledgement_received.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if let Some(uris) = self.events.take_acknowledgement(key) {
+            if let Some(uris) = events.take_acknowledgement(key) {
                 return Ok((request, uris));
             }
             tokio::select! {
                 biased;
                 () = changed => {}
                 ended = &mut request => {
+                    let known = link.upgrade().ok_or_else(gone)?;
                     // A server may end a subscription directly after its acknowledgement: then it is started again.
-                    if self.events.take_acknowledgement(key).is_some() {
-                        request = start().map_err(|error| self.send_error(error))?;
-                        key = request.key();
+                    if events.take_acknowledgement(key).is_some() {
+                        request = known.begin_listening(params)?;
                         continue;
                     }
                     let refused = into_result(ended).err();
-                    return Err(refused.unwrap_or_else(|| self.lost_in_flight()));
+                    return Err(refused.unwrap_or_else(|| known.lost_in_flight()));
                 }
             }
         }

@@ -1,0 +1,134 @@
+//! Time limits of clients.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcp_exact::transport::LineTransport;
+use mcp_exact::{Client, ClientChange, ClientError, Connect, Host, revisions};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::common::object;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Connects to a server of 2026-07-28 that answers with the lines of `answer` for a method, in which `ID` is the id of the request;
+/// without lines, to `server/discover` alone. The task ends with the connection.
+fn scripted(
+    mut answer: impl FnMut(&str) -> Option<&'static str> + Send + 'static,
+) -> (Connect, JoinHandle<()>) {
+    const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let (near, far) = tokio::io::duplex(64 << 10);
+    let (reader, mut writer) = tokio::io::split(far);
+    let serving = tokio::spawn(async move {
+        let mut lines = tokio::io::BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message = object(&line);
+            let Some(id) = message.get("id") else {
+                continue;
+            };
+            let method: String = message
+                .get("method")
+                .expect("a method")
+                .parse()
+                .expect("text");
+            let answer = answer(&method);
+            let lines = answer.or((method == "server/discover").then_some(DISCOVERED));
+            let text = lines.unwrap_or_default().replace("ID", &id.to_string());
+            if !text.is_empty() {
+                let text = format!("{text}\n");
+                writer.write_all(text.as_bytes()).await.expect("it reads");
+            }
+        }
+    });
+    let (reader, writer) = tokio::io::split(near);
+    let newest = revisions().next_back().expect("a revision");
+    let connect = Client::over(LineTransport::new(reader, writer, 64 << 10)).revision(newest);
+    (connect, serving)
+}
+
+/// A server that does not acknowledge subscriptions, such as behind a proxy that buffers event streams, is connected all the same;
+/// the client goes on trying, and reports what may have changed. `Client::subscribe` ends with the idle timeout.
+#[tokio::test(start_paused = true)]
+async fn subscriptions_end_without_acknowledgement() {
+    const ACKNOWLEDGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":ID},"notifications":{"toolsListChanged":true}}}"#;
+    let count = Arc::new(AtomicUsize::new(0));
+    let (connect, _serving) = scripted(move |method| {
+        let is_second =
+            method == "subscriptions/listen" && count.fetch_add(1, Ordering::SeqCst) == 1;
+        is_second.then_some(ACKNOWLEDGED)
+    });
+    let (sender, mut changes) = mpsc::unbounded_channel();
+    let connect = connect.on_change(move |change| drop(sender.send(change)));
+    let connected = timeout(seconds(6), connect.idle_timeout(seconds(8))).await;
+    let client = connected.expect("in time").expect("a client");
+    assert_eq!(changes.recv().await, Some(ClientChange::Tools));
+    let subscribed = timeout(seconds(9), client.subscribe(["x://a"])).await;
+    let error = subscribed
+        .expect("in time")
+        .expect_err("no acknowledgement");
+    assert_eq!(error, ClientError::NotAcknowledged);
+}
+
+/// The attempts to subscribe in the background do not keep the connection of a client that was dropped.
+#[tokio::test(start_paused = true)]
+async fn silent_subscriptions_keep_no_connection() {
+    let (sender, mut methods) = mpsc::unbounded_channel();
+    let (connect, serving) = scripted(move |method| {
+        sender.send(method.to_owned()).expect("a receiver");
+        None
+    });
+    let client = connect.on_change(|_| {}).await.expect("a client");
+    for expected in [
+        "server/discover",
+        "subscriptions/listen",
+        "subscriptions/listen",
+    ] {
+        assert_eq!(methods.recv().await.as_deref(), Some(expected));
+    }
+    drop(client);
+    let ended = timeout(seconds(1), serving).await;
+    ended.expect("the connection ends").expect("no panic");
+}
+
+/// A server may lack the method although it declares `listChanged`. The error of a subscription names the method.
+#[tokio::test(start_paused = true)]
+async fn refused_list_subscriptions_are_no_failure() {
+    const REFUSED: &str = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"Method not found","data":7}}"#;
+    let refusing = |method: &str| (method == "subscriptions/listen").then_some(REFUSED);
+    let (connect, _serving) = scripted(refusing);
+    let client = connect.on_change(|_| {}).await.expect("a client");
+    let error = client
+        .subscribe(["x://a"])
+        .await
+        .expect_err("no such method");
+    let expected =
+        "the server answered with an error: `subscriptions/listen`: Method not found (-32601)";
+    assert_eq!(error.to_string(), expected);
+    let ClientError::Server(error) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(
+        error.data().map(|data| data.to_string()).as_deref(),
+        Some("7")
+    );
+}
+
+/// A host uses a server that does not acknowledge the subscription to its lists.
+#[tokio::test(start_paused = true)]
+async fn hosts_use_silent_servers() {
+    let (silent, _serving) = scripted(|_| None);
+    let host = Host::builder()
+        .server("silent", silent)
+        .timeout(seconds(3))
+        .configure(|_, connect| connect.on_change(|_| {}))
+        .start()
+        .await;
+    assert_eq!(host.failures().collect::<Vec<_>>(), []);
+    assert_eq!(host.servers().collect::<Vec<_>>(), ["silent"]);
+}
