@@ -78,8 +78,9 @@ impl Request {
         }
     }
 
-    /// Sets the idle timeout of the request: the maximum time without a message about the request. Progress
-    /// notifications restart the timeout.
+    /// Sets the idle timeout of the request: the maximum time without a message about the request. Progress notifications
+    /// restart the timeout; the client requests them for `tools/call`, and for other methods with
+    /// [`on_progress`](Self::on_progress).
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.options.idle_timeout = Some(limit);
         self
@@ -291,8 +292,8 @@ impl<T> ClientCall<T> {
         }
     }
 
-    /// Sets the idle timeout of the call: the maximum time without a message about the call. Progress notifications
-    /// restart the timeout.
+    /// Sets the idle timeout of the call: the maximum time without a message about the call. Progress notifications restart the
+    /// timeout; the client requests them for calls of tools, and for other calls with [`on_progress`](Self::on_progress).
     pub fn idle_timeout(self, limit: Duration) -> Self {
         self.map_request(|request| request.idle_timeout(limit))
     }
@@ -326,7 +327,8 @@ impl<T> ClientCall<T> {
         })
     }
 
-    /// Requests progress notifications and calls `handler` with each of them.
+    /// Requests progress notifications and calls `handler` with each of them. The client requests them for every call of a tool,
+    /// because they restart the [idle timeout](Self::idle_timeout).
     pub fn on_progress(self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.map_request(|request| request.on_progress(handler))
     }

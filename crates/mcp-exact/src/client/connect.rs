@@ -49,6 +49,8 @@ pub struct Connect {
     cached_negotiation: Option<CachedNegotiation>,
     /// Time limit of the connection, if the application has set one.
     own_connect_timeout: Option<Duration>,
+    /// Total time limit of requests, if the application has set one.
+    total_timeout: Option<Duration>,
     /// Maximum time that the connection waits until the server has acknowledged the subscription to its lists.
     lists_limit: Duration,
     /// Memory of the last connection to the server, which the clones of the builder share.
@@ -76,6 +78,7 @@ impl Connect {
             handlers: Handlers::default(),
             cached_negotiation: None,
             own_connect_timeout: None,
+            total_timeout: None,
             lists_limit: MAX_LISTS_WAIT,
             memory: Arc::new(LastNegotiation::default()),
             policy: None,
@@ -239,9 +242,20 @@ impl Connect {
     }
 
     /// Sets the idle timeout of requests: the maximum time without a message about the request. Progress notifications
-    /// restart the timeout. The default is one minute.
+    /// restart the timeout; the client requests them for every call of a tool, and for other requests with
+    /// [`ClientCall::on_progress`](crate::ClientCall::on_progress). The default is one minute. The timeout is also that of a
+    /// server's acknowledgement of a [subscription](Client::subscribe).
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.settings.request_timeout.idle = limit;
+        self
+    }
+
+    /// Sets the total time limit of each request that has [none of its own](crate::ClientCall::timeout), which neither progress
+    /// notifications nor questions of the server extend. By default, requests end ten minutes after they were sent, or after the
+    /// idle timeout if that is longer; the time in which the application answers a question of the server does not count then
+    /// (from 2026-07-28 on).
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.total_timeout = Some(limit);
         self
     }
 
@@ -536,6 +550,7 @@ impl Connect {
             dial: self.dial?,
             memory: self.memory,
             authorization,
+            total_timeout: self.total_timeout,
             policy: self.policy,
             remains: self.remains.unwrap_or_default(),
         };

@@ -80,8 +80,8 @@ pub struct ServerEntry {
     /// The only revision that is offered to the server; without it, all revisions are offered.
     #[serde(alias = "protocolVersion")]
     pub revision: Option<String>,
-    /// Time limit in seconds for the connection to the server, and for an answer of the server; progress restarts the
-    /// latter.
+    /// Time limit in seconds for the connection to the server, and for an answer of the server; progress of a tool restarts the
+    /// latter, up to ten minutes in all or [`Connect::request_timeout`].
     pub timeout: Option<u64>,
     /// Maximum size of a message of the server, in bytes.
     #[serde(rename = "message-bytes", alias = "messageBytes")]

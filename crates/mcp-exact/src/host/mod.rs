@@ -29,7 +29,7 @@ pub use config::{ConfigFileError, ServerAddress, ServerEntry, expand_variables};
 pub use error::HostError;
 pub use server::{ServerState, ServerStatus};
 
-use crate::client::{Client, ClientError, Definition, ToolOutput};
+use crate::client::{Client, ClientCall, ClientError, Definition, ToolOutput};
 use call::{AuditFn, AuditGuard, Policies};
 use names::ToolNames;
 use prefixes::SEPARATOR;
@@ -234,6 +234,42 @@ impl Host {
         name: &str,
         arguments: &A,
     ) -> Result<ToolOutput, HostError> {
+        self.call_with(name, arguments, |call| call).await
+    }
+
+    /// Calls a tool as [`call`](Self::call) does, with the options of a client's [call](ClientCall), such as a handler for progress
+    /// and time limits.
+    ///
+    /// ```
+    /// # use mcp_exact::{Client, Cx, Host, Server};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use std::time::Duration;
+    ///
+    /// # let server = Server::builder("notes", "1.0.0")
+    /// #     .tool("index", |cx: Cx| async move {
+    /// #         cx.progress(1, 2)?;
+    /// #         mcp_exact::Ok("done")
+    /// #     })
+    /// #     .build()?;
+    /// let host = Host::builder().server("notes", Client::in_memory(&server)).start().await;
+    /// let called = host.call_with("notes__index", &(), |call| {
+    ///     call.timeout(Duration::from_secs(60))
+    ///         .on_progress(|progress| println!("{} of {:?}", progress.done, progress.total))
+    /// });
+    /// assert_eq!(called.await?.text(), "done");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`HostError`]; a result with `isError` is not an error.
+    pub async fn call_with<A: Serialize + ?Sized>(
+        &self,
+        name: &str,
+        arguments: &A,
+        options: impl FnOnce(ClientCall<ToolOutput>) -> ClientCall<ToolOutput> + Send,
+    ) -> Result<ToolOutput, HostError> {
         let unknown = || HostError::UnknownServer(name.to_owned());
         let (server, client, listed) = self.resolve_tool_name(name).ok_or_else(unknown)?;
         let server = server.as_str();
@@ -264,7 +300,8 @@ impl Host {
                 error,
             })
         } else if self.policies.is_allowed(&call) {
-            client.call_tool(tool, &arguments).await.map_err(failed)
+            let call = options(client.call_tool(tool, &arguments));
+            call.await.map_err(failed)
         } else {
             Err(HostError::Refused {
                 server: server.to_owned(),

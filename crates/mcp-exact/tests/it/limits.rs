@@ -1,15 +1,18 @@
-//! Time limits of clients.
+//! Time limits of clients: of calls that report progress or wait for input, of subscriptions, and what is said of their end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use mcp_exact::testing::every_revision;
 use mcp_exact::transport::LineTransport;
-use mcp_exact::{Client, ClientChange, ClientError, Connect, Host, revisions};
+use mcp_exact::{
+    Client, ClientChange, ClientError, Connect, Cx, Error, Host, HostError, Server, revisions,
+};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::common::object;
 
@@ -131,4 +134,63 @@ async fn hosts_use_silent_servers() {
         .await;
     assert_eq!(host.failures().collect::<Vec<_>>(), []);
     assert_eq!(host.servers().collect::<Vec<_>>(), ["silent"]);
+}
+
+/// A server with a tool that reports progress every half a second, for four seconds.
+fn slow() -> Server {
+    let work = |cx: Cx| async move {
+        for done in 1..=8 {
+            sleep(Duration::from_millis(500)).await;
+            cx.progress(done, 8)?;
+        }
+        Ok::<_, Error>("done")
+    };
+    Server::builder("slow", "1")
+        .tool("work", work)
+        .build()
+        .expect("a server")
+}
+
+/// "Implementations MAY choose to reset the timeout clock when receiving a progress notification" (`basic/lifecycle`, "Timeouts"), also
+/// of calls whose progress nobody looks at. The total limit holds regardless of progress.
+#[tokio::test(start_paused = true)]
+async fn progress_extends_every_call() {
+    let server = slow();
+    let connect = || Client::in_memory(&server).idle_timeout(seconds(1));
+    every_revision(connect, |client| async move {
+        let text: String = client.call("work", &()).await.expect("a text");
+        assert_eq!(text, "done");
+        let limited = client.call_tool("work", &()).timeout(seconds(3)).await;
+        assert_eq!(limited.err(), Some(ClientError::TimedOut));
+    })
+    .await;
+    let connect = || connect().request_timeout(seconds(3));
+    every_revision(connect, |client| async move {
+        let limited = client.call_tool("work", &()).await;
+        assert_eq!(limited.err(), Some(ClientError::TimedOut));
+        let longer = client.call_tool("work", &()).timeout(seconds(5)).await;
+        assert_eq!(longer.expect("a result").text(), "done");
+    })
+    .await;
+}
+
+/// Calls of a host are extended by progress, too, and have the options of calls.
+#[tokio::test(start_paused = true)]
+async fn hosts_extend_calls_by_progress() {
+    let connect = Client::in_memory(&slow()).idle_timeout(seconds(1));
+    let host = Host::builder().server("slow", connect).start().await;
+    let output = host.call("slow__work", &()).await.expect("a result");
+    assert_eq!(output.text(), "done");
+    let (sender, mut steps) = mpsc::unbounded_channel();
+    let called = host.call_with("slow__work", &(), |call| {
+        let call = call.timeout(seconds(3));
+        call.on_progress(move |progress| {
+            let _ = sender.send(progress.done);
+        })
+    });
+    let error = called.await.expect_err("a limit");
+    let timed_out =
+        matches!(&error, HostError::Client { error, .. } if *error == ClientError::TimedOut);
+    assert!(timed_out, "{error}");
+    assert!(steps.recv().await.is_some());
 }

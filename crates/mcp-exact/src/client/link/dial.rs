@@ -1,6 +1,7 @@
 //! What opens a connection to a server, once or again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_session as session;
 use mcp_exact_transport as transport;
@@ -42,6 +43,8 @@ pub(in crate::client) struct Dialer {
     pub(in crate::client) memory: Arc<dyn NegotiationMemory>,
     /// Authorization of the connection.
     pub(in crate::client) authorization: Authorization,
+    /// Total time limit of requests that have none of their own; `None` for that of `settings`.
+    pub(in crate::client) total_timeout: Option<Duration>,
     /// Policy after the loss of the connection; `None` ends the client.
     pub(in crate::client) policy: Option<Reconnect>,
     /// What is left of the connections, failed attempts included.

@@ -194,12 +194,17 @@ impl ClientLink {
     pub(super) fn timeout_of(&self, options: &RequestOptions) -> session::RequestTimeout {
         let defaults = self.dialer.settings.request_timeout;
         let idle = options.idle_timeout.unwrap_or(defaults.idle);
-        let total = options.total_timeout;
+        let total = self.total_limit(options);
         session::RequestTimeout {
             idle,
             reset_on_progress: true,
             total: total.unwrap_or(defaults.total.max(idle)),
         }
+    }
+
+    /// Returns the total time limit of a request that the application has set, for the request or for all.
+    pub(super) fn total_limit(&self, options: &RequestOptions) -> Option<Duration> {
+        options.total_timeout.or(self.dialer.total_timeout)
     }
 
     /// Returns the time limit of the server's acknowledgement of a subscription.
@@ -219,7 +224,8 @@ impl ClientLink {
         let timeout = self.timeout_of(&options);
         let options = session::CallOptions {
             timeout: Some(timeout),
-            progress: progress.is_some(),
+            // Progress restarts the idle timeout, also if the application does not look at it.
+            progress: progress.is_some() || method == method::TOOLS_CALL,
             log_level: options.log_level.or_else(|| self.log_level()),
             trace: options.trace,
             repeatable_tool: options.repeats_tool,
