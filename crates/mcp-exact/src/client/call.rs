@@ -24,7 +24,7 @@ use crate::protocol::{
     lifecycle_of, method,
 };
 use mcp_exact_transport::ClientHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// State of the future of a request.
 enum RequestState {
@@ -62,6 +62,9 @@ pub struct Request {
     state: RequestState,
     /// Text that identifies the request in log events; empty if the level `DEBUG` is not enabled.
     label: String,
+    /// End of the total time limit that the application has set. The session has none of its own while the application answers a
+    /// question of the server (from 2026-07-28 on).
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Request {
@@ -75,6 +78,7 @@ impl Request {
                 progress: None,
             },
             label: String::new(),
+            deadline: None,
         }
     }
 
@@ -86,7 +90,8 @@ impl Request {
         self
     }
 
-    /// Sets the total time limit of the request, which progress notifications do not extend.
+    /// Sets the total time limit of the request, which neither progress notifications nor questions of the server extend; by
+    /// default that of [`Connect::request_timeout`](super::Connect::request_timeout).
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.options.total_timeout = Some(limit);
         self
@@ -129,6 +134,21 @@ impl Future for Request {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
+        if let Poll::Ready(result) = this.poll_result(cx) {
+            return Poll::Ready(result);
+        }
+        if let Some(deadline) = &mut this.deadline {
+            ready!(deadline.as_mut().poll(cx));
+            return Poll::Ready(this.time_out());
+        }
+        Poll::Pending
+    }
+}
+
+impl Request {
+    /// Polls the result of the request.
+    fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Result<JsonObject, ClientError>> {
+        let this = self;
         loop {
             match &mut this.state {
                 RequestState::New { params, progress } => {
@@ -175,9 +195,16 @@ impl Future for Request {
             }
         }
     }
-}
 
-impl Request {
+    /// Cancels the request at the end of its time limit.
+    fn time_out(&mut self) -> Result<JsonObject, ClientError> {
+        if let RequestState::Waiting { request, .. } = &mut self.state {
+            request.cancel("timed out");
+            self.link.check_liveness();
+        }
+        self.finish(Err(ClientError::TimedOut))
+    }
+
     /// Sends the request, and returns the state in which its answer is awaited.
     fn send(
         &mut self,
@@ -186,6 +213,10 @@ impl Request {
     ) -> Result<RequestState, ClientError> {
         self.state = RequestState::Done;
         let options = std::mem::take(&mut self.options);
+        let begun = Instant::now();
+        let limit = self.link.total_limit(&options);
+        let deadline = limit.and_then(|limit| begun.checked_add(limit));
+        self.deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline)));
         let parts = self.link.reconnects().then(|| {
             Box::new(RequestParts {
                 method: self.method.clone(),
@@ -193,7 +224,7 @@ impl Request {
                 options: options.clone(),
                 progress: progress.clone(),
                 revision: self.link.revision(),
-                begun: Instant::now(),
+                begun,
             })
         });
         let callback = progress.as_ref().map(callback);
@@ -298,7 +329,8 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.idle_timeout(limit))
     }
 
-    /// Sets the total time limit of the call, which progress notifications do not extend.
+    /// Sets the total time limit of the call, which neither progress notifications nor questions of the server extend; by default
+    /// that of [`Connect::request_timeout`](super::Connect::request_timeout). The limit includes the task of a tool.
     pub fn timeout(self, limit: Duration) -> Self {
         self.map_request(|request| request.timeout(limit))
     }
@@ -362,30 +394,51 @@ impl<T: 'static> IntoFuture for ClientCall<T> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let request = self.request?;
-            if let Some(level) = request.options.log_level {
-                set_session_log_level(Client::for_link(&request.link), level).await?;
-            }
-            let Some(tool) = self.tool else {
-                return (self.decode_result)(request.await?);
-            };
-            let client = Client::for_link(&request.link);
-            let limit = request.options.total_timeout;
-            let call = async {
-                let result = client.wait_for_call_end(request.await?).await?;
-                #[cfg(feature = "validation")]
-                client.check_output(&tool, &result).await?;
-                #[cfg(not(feature = "validation"))]
-                drop(tool);
-                (self.decode_result)(result)
-            };
-            // The time limit of a request covers its first answer only, and that answer may be a task.
-            match limit {
-                None => call.await,
-                Some(limit) => tokio::time::timeout(limit, call)
-                    .await
-                    .unwrap_or(Err(ClientError::TimedOut)),
-            }
+            let result = call_result(self.request?, self.tool).await?;
+            (self.decode_result)(result)
         })
+    }
+}
+
+/// Sends the request of a call and returns its result, after the task if the server answers the call of a tool with one. The
+/// time limit of the call covers all of it.
+async fn call_result(
+    mut request: Request,
+    tool: Option<String>,
+) -> Result<JsonObject, ClientError> {
+    let client = Client::for_link(&request.link);
+    let begun = Instant::now();
+    let limit = client.link().total_limit(&request.options);
+    if let Some(level) = request.options.log_level {
+        within(limit, set_session_log_level(client.clone(), level)).await?;
+        request.options.total_timeout = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+    }
+    // The request ends at the limit by itself.
+    let result = request.await?;
+    let Some(tool) = tool else {
+        return Ok(result);
+    };
+    let limit = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+    let ended = async {
+        let result = client.wait_for_call_end(result).await?;
+        #[cfg(feature = "validation")]
+        client.check_output(&tool, &result).await?;
+        #[cfg(not(feature = "validation"))]
+        drop(tool);
+        Ok(result)
+    };
+    within(limit, ended).await
+}
+
+/// Waits for a step of a call within a time limit.
+async fn within<T>(
+    limit: Option<Duration>,
+    step: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    match limit {
+        None => step.await,
+        Some(limit) => tokio::time::timeout(limit, step)
+            .await
+            .unwrap_or(Err(ClientError::TimedOut)),
     }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcp_exact::testing::every_revision;
+use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::transport::LineTransport;
 use mcp_exact::{
-    Client, ClientChange, ClientError, Connect, Cx, Error, Host, HostError, Server, revisions,
+    Client, ClientChange, ClientError, Connect, Cx, Error, Form, FormAnswer, Host, HostError,
+    Server, revisions, schemars, serde,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
@@ -15,6 +16,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::common::object;
+
+/// Form that asks for a confirmation.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "the form is never filled in")]
+struct Confirm {
+    yes: bool,
+}
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -193,4 +201,48 @@ async fn hosts_extend_calls_by_progress() {
         matches!(&error, HostError::Client { error, .. } if *error == ClientError::TimedOut);
     assert!(timed_out, "{error}");
     assert!(steps.recv().await.is_some());
+}
+
+/// The time limit of each kind of request holds while the application answers a question of the server.
+#[tokio::test(start_paused = true)]
+async fn limits_hold_while_input_is_awaited() {
+    async fn ask(cx: Cx) -> Result<String, Error> {
+        let answer = cx.elicit::<Confirm>("Sure?").await?;
+        Ok(format!("{}", answer.accepted().is_some()))
+    }
+    let server = Server::builder("test", "1")
+        .tool("ask", ask)
+        .prompt("ask", ask)
+        .resource("x://a", ask)
+        .build()
+        .expect("a server");
+    let connect = || {
+        let client = Client::in_memory(&server);
+        client.on_elicit(|_: Form| std::future::pending::<FormAnswer>())
+    };
+    let use_client = |client: Client, limit: Option<Duration>| async move {
+        let (revision, wait) = (client.revision(), seconds(6));
+        macro_rules! assert_ends {
+            ($call:expr) => {
+                let call = $call;
+                let call = match limit {
+                    Some(limit) => call.timeout(limit),
+                    None => call,
+                };
+                let ended = timeout(wait, call).await.expect("in time");
+                assert_eq!(ended.err(), Some(ClientError::TimedOut), "{revision}");
+            };
+        }
+        assert_ends!(client.call_tool("ask", &()));
+        assert_ends!(client.read("x://a"));
+        assert_ends!(client.prompt("ask", []));
+        let params = object(r#"{"name":"ask","arguments":{}}"#);
+        assert_ends!(client.request("tools/call", Some(params)));
+    };
+    revisions_from("2025-06-18", connect, |client| {
+        use_client(client, Some(seconds(1)))
+    })
+    .await;
+    let limited = || connect().request_timeout(seconds(1));
+    revisions_from("2025-06-18", limited, |client| use_client(client, None)).await;
 }
