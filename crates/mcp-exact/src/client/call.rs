@@ -65,6 +65,8 @@ pub struct Request {
     /// End of the total time limit that the application has set. The session has none of its own while the application answers a
     /// question of the server (from 2026-07-28 on).
     deadline: Option<Pin<Box<Sleep>>>,
+    /// True if the server had sent text that is no message before the request, which then says nothing about its answer.
+    had_noise: bool,
 }
 
 impl Request {
@@ -79,6 +81,7 @@ impl Request {
             },
             label: String::new(),
             deadline: None,
+            had_noise: false,
         }
     }
 
@@ -174,6 +177,8 @@ impl Request {
                         let parts = parts.take().map(|parts| *parts);
                         let recovery = recover(Arc::clone(&this.link), parts, failure);
                         this.state = RequestState::Recovering(Box::pin(recovery));
+                        // It is unknown what the next connection has sent before the request.
+                        this.had_noise = true;
                         continue;
                     }
                     if this.link.is_unreachable() && is_answer(&outcome) {
@@ -229,6 +234,7 @@ impl Request {
         });
         let callback = progress.as_ref().map(callback);
         let handle = self.link.handle();
+        self.had_noise = handle.first_malformed().is_some();
         let sent = self
             .link
             .request_on(&handle, &self.method, params, options, callback);
@@ -258,7 +264,7 @@ impl Request {
     ) -> Result<JsonObject, ClientError> {
         self.state = RequestState::Done;
         let result = result
-            .map_err(|error| self.link.explain(error))
+            .map_err(|error| self.link.explain(error, self.had_noise))
             .inspect_err(|error| tracing::debug!("<- {}: {error}", self.label))?;
         tracing::debug!("<- {}: result", self.label);
         tracing::trace!("<- {}: {result}", self.label);

@@ -58,7 +58,8 @@ pub enum ClientError {
         /// What ends the list.
         repair: Repair,
     },
-    /// The server did not answer in time, and sent text that is not a message of the protocol.
+    /// The server did not answer in time, and meanwhile sent text that is not a message of the protocol. Text from before the
+    /// request, such as a banner, does not count.
     #[error("the server did not answer in time, and sent what is not a message: {0}")]
     NoMessage(String),
     /// The tool failed (`isError`).

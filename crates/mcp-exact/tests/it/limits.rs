@@ -246,3 +246,22 @@ async fn limits_hold_while_input_is_awaited() {
     let limited = || connect().request_timeout(seconds(1));
     revisions_from("2025-06-18", limited, |client| use_client(client, None)).await;
 }
+
+/// Only text that a server sends instead of an answer is the cause of a missing answer: not a banner of its start.
+#[tokio::test(start_paused = true)]
+async fn banners_are_no_cause_of_timeouts() {
+    const DISCOVERED: &str = "Starting the server\n{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\"],\"ttlMs\":0,\"cacheScope\":\"private\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}";
+    let (with_banner, _serving) =
+        scripted(|method| (method == "server/discover").then_some(DISCOVERED));
+    let client = with_banner.await.expect("a client");
+    let called = client.call_tool("any", &()).await;
+    assert_eq!(called.err(), Some(ClientError::TimedOut));
+
+    let (without, _serving) = scripted(|method| (method == "tools/call").then_some("no message"));
+    let client = without.await.expect("a client");
+    let called = client.call_tool("any", &()).await;
+    assert_eq!(
+        called.err(),
+        Some(ClientError::NoMessage("no message".to_owned()))
+    );
+}

@@ -159,11 +159,14 @@ impl ClientLink {
     }
 
     /// Adds what is known of the cause to the error of a request: the error of the authorization, or what the server has sent
-    /// instead of a message.
-    pub(super) fn explain(&self, error: ClientError) -> ClientError {
-        match (&error, self.handle().first_malformed()) {
-            (ClientError::TimedOut, Some(text)) => ClientError::NoMessage(text),
-            _ => self.authorization().explain(error),
+    /// instead of a message, unless it had sent such text before the request (`had_noise`).
+    pub(super) fn explain(&self, error: ClientError, had_noise: bool) -> ClientError {
+        let noise = |link: &Self| link.handle().first_malformed();
+        match error {
+            ClientError::TimedOut if !had_noise => {
+                noise(self).map_or(ClientError::TimedOut, ClientError::NoMessage)
+            }
+            error => self.authorization().explain(error),
         }
     }
 
