@@ -7,7 +7,6 @@
 use std::io::BufRead as _;
 use std::time::Duration;
 
-use mcp_exact::types::ContentBlock;
 use mcp_exact::{Form, FormAnswer, Host, HostTool, HostTools, Reconnect, Result, ToolOutput};
 use serde_json::{Value, json};
 
@@ -134,14 +133,8 @@ async fn run(host: &Host, tools: &HostTools, call: &ToolCall) -> String {
 
 /// Returns what the model reads of a result.
 fn result_text(output: &ToolOutput) -> String {
-    let blocks = output.content().iter().map(|block| match block {
-        ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => format!("[image, {}]", image.mime_type),
-        ContentBlock::ResourceLink(link) => format!("[resource {}]", link.uri),
-        _ => "[content that this model does not read]".to_owned(),
-    });
     let status = ["", "the tool failed: "][usize::from(output.is_error())];
-    format!("{status}{}", blocks.collect::<Vec<_>>().join("\n"))
+    format!("{status}{}", output.for_model())
 }
 
 /// Shows a question of a server to the person at the terminal, who answers with JSON or with nothing.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use genai::Client;
 use genai::chat::{ChatMessage, ChatRequest, Tool, ToolCall, ToolResponse};
-use mcp_exact::types::ContentBlock;
 use mcp_exact::{Host, HostTool, Reconnect, Result};
 
 /// Maximum number of rounds between the model and its tools.
@@ -87,13 +86,8 @@ async fn run(host: &Host, call: &ToolCall) -> String {
     let calling = host.call(&call.fn_name, &call.fn_arguments);
     let text = match tokio::time::timeout(CALL_LIMIT, calling).await {
         Ok(Ok(output)) => {
-            let blocks = output.content().iter().map(|block| match block {
-                ContentBlock::Text(text) => text.text.clone(),
-                ContentBlock::ResourceLink(link) => format!("[resource {}]", link.uri),
-                _ => "[content that this agent does not read]".to_owned(),
-            });
             let status = ["", "the tool failed: "][usize::from(output.is_error())];
-            format!("{status}{}", blocks.collect::<Vec<_>>().join("\n"))
+            format!("{status}{}", output.for_model())
         }
         Ok(Err(error)) => format!("error: {error}"),
         Err(_) => format!("error: no result after {} s", CALL_LIMIT.as_secs()),

@@ -12,7 +12,7 @@ use super::typed::LazyItems;
 use super::typed::result_as;
 use crate::content::decode_base64;
 use crate::decode::{self, Mismatch};
-use crate::params::string_member;
+use crate::params::{object_member, string_member};
 use crate::protocol::{Json, JsonObject, RawJson, method};
 
 /// Bytes of an image, an audio clip or a binary resource.
@@ -133,9 +133,40 @@ impl ToolOutput {
             .unwrap_or_default()
     }
 
-    /// Returns the text of all text blocks, joined by line breaks.
+    /// Returns the text of all text blocks, joined by line breaks; empty if the server has sent only
+    /// [structured content](Self::structured). [`for_model`](Self::for_model) returns a text for every result.
     pub fn text(&self) -> String {
         joined_text(&self.blocks())
+    }
+
+    /// Returns the result as text for a model, one line or more for each content block: the text of text blocks and embedded
+    /// text resources, the URI of resource links and embedded binary resources as `[resource URI]`, and only the type of other
+    /// content, such as `[image, image/png]`. A result without text ends with its structured content as JSON. The text does
+    /// not say whether the tool [failed](Self::is_error).
+    ///
+    /// ```
+    /// # use mcp_exact::{Client, JsonObject, RawRequest, Server};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let server = Server::raw("clock", "1.0.0", |_: RawRequest| async {
+    /// #     mcp_exact::Ok(r#"{"content":[],"structuredContent":{"hour":12}}"#.parse::<JsonObject>()?)
+    /// # })
+    /// # .capability("tools", JsonObject::new())
+    /// # .build()?;
+    /// let client = Client::in_memory(&server).await?;
+    /// let output = client.call_tool("time", &()).await?;
+    /// assert_eq!(output.text(), "");
+    /// assert_eq!(output.for_model(), r#"{"hour":12}"#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn for_model(&self) -> String {
+        let blocks = self.blocks();
+        let mut lines: Vec<String> = blocks.iter().map(block_for_model).collect();
+        if !blocks.iter().any(|block| block_text(block).is_some()) {
+            lines.extend(self.structured().map(|structured| structured.to_string()));
+        }
+        lines.join("\n")
     }
 
     /// Returns the structured content (from 2025-06-18 on).
@@ -338,6 +369,35 @@ impl CompletionOutput {
 pub(super) fn object_list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
     let list = result.get(name).and_then(|list| list.decode_as().ok());
     list.ok_or_else(|| ClientError::Result(format!("`{name}` is not a list of objects")))
+}
+
+/// Returns the text of a text block or of an embedded text resource.
+fn block_text(block: &JsonObject) -> Option<String> {
+    match string_member(block, "type")?.as_str() {
+        "text" => string_member(block, "text"),
+        "resource" => string_member(&object_member(block, "resource")?, "text"),
+        _ => None,
+    }
+}
+
+/// Returns what a model reads of a content block.
+fn block_for_model(block: &JsonObject) -> String {
+    if let Some(text) = block_text(block) {
+        return text;
+    }
+    let kind = string_member(block, "type").unwrap_or_else(|| "content".to_owned());
+    let uri = match kind.as_str() {
+        "resource_link" => string_member(block, "uri"),
+        "resource" => {
+            object_member(block, "resource").and_then(|resource| string_member(&resource, "uri"))
+        }
+        _ => None,
+    };
+    match (uri, string_member(block, "mimeType")) {
+        (Some(uri), _) => format!("[resource {uri}]"),
+        (None, Some(media_type)) => format!("[{kind}, {media_type}]"),
+        (None, None) => format!("[{kind}]"),
+    }
 }
 
 /// Returns the text of all text blocks, joined by line breaks.

@@ -24,6 +24,7 @@ mod raw;
 mod readme;
 mod reconnect;
 mod recording;
+mod results;
 mod runtime;
 mod server;
 #[cfg(feature = "skills")]
