@@ -179,7 +179,8 @@ impl ToolOutput {
         &self.object
     }
 
-    /// Decodes the structured content. Without structured content, decodes the text as JSON or, if the text is not
+    /// Decodes the structured content: if it is no `R`, and has the one member `result`, by which servers wrap values that are no
+    /// objects, that member. Without structured content, decodes the text as JSON or, if the text is not
     /// JSON, as a string. A result without text decodes as the empty string or, for other types, as `null`: as `()` or
     /// `None`.
     ///
@@ -192,7 +193,10 @@ impl ToolOutput {
         }
         let wrong = |error: Mismatch| ClientError::Result(error.to_string());
         if let Some(structured) = self.structured() {
-            return decode::decode(&structured).map_err(wrong);
+            return decode::decode(&structured).or_else(|error| {
+                let decoded = wrapped_result(&structured).map(|inner| decode::decode(&inner));
+                decoded.and_then(Result::ok).ok_or_else(|| wrong(error))
+            });
         }
         let text = self.text();
         let string = Json::string(&text);
@@ -369,6 +373,14 @@ impl CompletionOutput {
 pub(super) fn object_list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
     let list = result.get(name).and_then(|list| list.decode_as().ok());
     list.ok_or_else(|| ClientError::Result(format!("`{name}` is not a list of objects")))
+}
+
+/// Returns the only member of an object, if its name is `result`.
+fn wrapped_result(structured: &Json) -> Option<Json> {
+    let object = JsonObject::try_from(structured.clone()).ok()?;
+    object
+        .get("result")
+        .filter(|_| object.view().iter().count() == 1)
 }
 
 /// Returns the text of a text block or of an embedded text resource.

@@ -59,3 +59,32 @@ async fn models_read_every_result() {
         assert_eq!(output.for_model(), expected, "{tool}");
     }
 }
+
+/// Servers wrap values that are no objects, because structured content is an object (2025-06-18, `server/tools`).
+#[tokio::test]
+async fn wrapped_values_are_decoded() {
+    let client = client(&[
+        (
+            "number",
+            r#"{"content":[],"structuredContent":{"result":3}}"#,
+        ),
+        (
+            "more",
+            r#"{"content":[],"structuredContent":{"result":3,"unit":"m"}}"#,
+        ),
+    ])
+    .await;
+    assert_eq!(client.call("number", &()).await, Ok(3));
+    let object: JsonObject = client.call("number", &()).await.expect("an object");
+    assert_eq!(object.to_string(), r#"{"result":3}"#);
+    for (tool, expected) in [
+        ("number", "invalid type: map, expected a string"),
+        ("more", "invalid type: map, expected a string"),
+    ] {
+        let error = client.call::<_, String>(tool, &()).await.expect_err(tool);
+        assert_eq!(
+            error.to_string(),
+            format!("the result cannot be read: {expected}")
+        );
+    }
+}
