@@ -35,16 +35,20 @@ impl Client {
         let Some(structured) = output.structured().filter(|_| !output.is_error()) else {
             return Ok(());
         };
-        let value: Value = structured
-            .parse()
-            .map_err(|error| ClientError::Result(error.to_string()))?;
+        let value: Value = match structured.parse() {
+            Ok(value) => value,
+            Err(error) => return Err(invalid_output(output, format!(": {error}"))),
+        };
         if let (Some(validators), _) = checks.known()
             && output_violation(&validators, tool, &value).is_none()
         {
             return Ok(());
         }
         match self.fetch_validators(checks).await {
-            Ok(validators) => output_violation(&validators, tool, &value).map_or(Ok(()), Err),
+            Ok(validators) => match output_violation(&validators, tool, &value) {
+                Some(violation) => Err(invalid_output(output, violation)),
+                None => Ok(()),
+            },
             Err(error) => {
                 tracing::warn!(tool, %error, "a result is not checked: the tools cannot be listed");
                 Ok(())
@@ -77,11 +81,17 @@ impl Client {
     }
 }
 
-/// Returns the violation of a tool's output schema by a value, if there is one.
-fn output_violation(validators: &Validators, tool: &str, value: &Value) -> Option<ClientError> {
+/// Returns the violation of a tool's output schema by a value, if there is one, as the end of a sentence.
+fn output_violation(validators: &Validators, tool: &str, value: &Value) -> Option<String> {
     let error = validators.get(tool)?.validate(value).err()?;
     let place = error.instance_path().to_string();
-    Some(ClientError::Result(format!(
-        "it leaves the output schema of the tool at {place:?}: {error}"
-    )))
+    Some(format!(" at {place:?}: {error}"))
+}
+
+/// Returns the error of a result that violates the output schema of its tool.
+fn invalid_output(output: ToolOutput, violation: String) -> ClientError {
+    ClientError::InvalidOutput {
+        output: Box::new(output),
+        violation,
+    }
 }

@@ -333,7 +333,7 @@ impl Connect {
     }
 
     /// Validates structured results against the output schemas of their tools. A call whose result violates the schema
-    /// fails with [`ClientError::Result`].
+    /// fails with [`ClientError::InvalidOutput`], which has the result.
     #[cfg(feature = "validation")]
     pub fn validate_output(mut self) -> Self {
         self.handlers.validates_output = true;

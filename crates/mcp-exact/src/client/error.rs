@@ -93,6 +93,15 @@ pub enum ClientError {
     /// The result does not have the expected form.
     #[error("the result cannot be read: {0}")]
     Result(String),
+    /// The tool was executed, but its structured result violates its output schema
+    /// (`Connect::validate_output`, with the feature `validation`).
+    #[error("the result leaves the output schema of the tool{violation}")]
+    InvalidOutput {
+        /// Complete result of the tool.
+        output: Box<ToolOutput>,
+        /// Violation of the schema, as the end of a sentence: the JSON pointer of the value, and what is wrong with it.
+        violation: String,
+    },
     /// The server did not answer in time; the request was cancelled.
     #[error("the server did not answer in time; allow more by `idle_timeout` or `timeout`")]
     TimedOut,
@@ -143,6 +152,10 @@ impl fmt::Debug for ClientError {
             Self::Tool(output) => write("Tool", &[("", output)]),
             Self::SubscriptionRefused(uri) => write("SubscriptionRefused", &[("", uri)]),
             Self::NotAcknowledged => write("NotAcknowledged", &[]),
+            Self::InvalidOutput { output, violation } => write(
+                "InvalidOutput",
+                &[("output", output), ("violation", violation)],
+            ),
             Self::Send(error) => write("Send", &[("", error)]),
             #[cfg(feature = "oauth-client")]
             Self::Authorization(error) => write("Authorization", &[("", error)]),

@@ -93,6 +93,12 @@ async fn clients_check_results() {
             .contains("leaves the output schema of the tool at \"/sum\""),
         "{error}"
     );
+    // The tool was executed: its result is not lost.
+    let mcp_exact::ClientError::InvalidOutput { output, .. } = error else {
+        panic!("{error}");
+    };
+    let structured = output.structured().map(|structured| structured.to_string());
+    assert_eq!(structured.as_deref(), Some(r#"{"sum":"three"}"#));
     let lenient = mcp_exact::Client::in_memory(&server)
         .await
         .expect("a client");
