@@ -267,7 +267,7 @@ impl Connect {
         self
     }
 
-    /// Connects within the time limit of a host, also if the server does not acknowledge the subscription to its lists.
+    /// Waits for the acknowledgement of the subscription to the server's lists for at most half of the time limit of a host.
     #[cfg(all(feature = "process", feature = "http-client"))]
     pub(crate) fn within(mut self, limit: Duration) -> Self {
         self.lists_limit = self.lists_limit.min(limit / 2);

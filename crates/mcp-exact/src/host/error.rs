@@ -40,7 +40,7 @@ pub enum HostError {
     /// The configuration has no server of this name.
     #[error("the host has no server {0:?}; names are those of `Host::status`")]
     NotConfigured(String),
-    /// The host has a server of the name of one that shall be [added](super::Host::add).
+    /// The server to [add](super::Host::add) has the name of a server that the host already has.
     #[error(
         "the host has a server {0:?} already; remove that one first, or add yours by another name"
     )]

@@ -69,7 +69,7 @@ impl ToolNames {
         lock(&self.0).is_new_problem(server, name)
     }
 
-    /// Forgets what belongs to a server.
+    /// Forgets the names and the logged problems of a server.
     pub(super) fn forget_server(&self, server: &str) {
         let mut given = lock(&self.0);
         given.replacements.remove(server);

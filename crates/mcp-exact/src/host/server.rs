@@ -44,7 +44,7 @@ pub(super) struct HostServer {
     state: Mutex<ConnectionState>,
     /// Lock that is held during an attempt to connect.
     connecting: tokio::sync::Mutex<()>,
-    /// What is left of all connections to the server.
+    /// Count of the connections to the server, failed attempts included, whose process or session has not ended yet.
     remains: Remains,
 }
 

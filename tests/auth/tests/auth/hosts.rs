@@ -87,7 +87,7 @@ impl TokenStore for SharedStore {
     }
 }
 
-/// The time limit of a host is for servers; a person who signs in may take longer, also than the limit of the negotiation.
+/// The time limit of a host does not include the time in which a person signs in; neither does that of the negotiation.
 #[tokio::test]
 async fn hosts_wait_for_sign_ins() {
     let authority = Authority::start(Deviations::default()).await;

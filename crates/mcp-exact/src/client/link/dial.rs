@@ -47,7 +47,7 @@ pub(in crate::client) struct Dialer {
     pub(in crate::client) total_timeout: Option<Duration>,
     /// Policy after the loss of the connection; `None` ends the client.
     pub(in crate::client) policy: Option<Reconnect>,
-    /// What is left of the connections, failed attempts included.
+    /// Count of the connections, failed attempts included, whose process or session has not ended yet.
     pub(in crate::client) remains: Remains,
 }
 

@@ -1,4 +1,5 @@
-//! What is left of connections: tasks that end the process of a server or its session, and those that supervise a connection.
+//! What is left of a connection after its end: the task that ends the process or the session of the server, and the one that
+//! supervised the connection.
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
