@@ -63,6 +63,8 @@ fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
 
 /// Resolves a reference against the URL `base` of the response that contains the reference; returns an error for a
 /// reference to another origin.
+///
+/// A server behind a proxy that ends TLS believes that its own scheme is `http`: its URL with that scheme counts as one of `base`.
 pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget> {
     let reference = reference.trim().split('#').next().unwrap_or("");
     let invalid = || InvalidTarget::NotHttp(url_for_logs(reference));
@@ -100,7 +102,11 @@ pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget>
         let query = query.map_or(String::new(), |query| format!("?{query}"));
         format!("{scheme}://{authority}{path}{query}")
     };
-    let resolved = parse_http_url(&text).map_err(|_| invalid())?;
+    let mut resolved = parse_http_url(&text).map_err(|_| invalid())?;
+    if is_behind_tls(base, &resolved) {
+        let path = resolved.path_and_query().map_or("/", |path| path.as_str());
+        resolved = parse_http_url(&format!("https://{authority}{path}")).map_err(|_| invalid())?;
+    }
     // A relative reference keeps the user that the program has named.
     let names_user = userinfo(&resolved).is_some_and(|named| Some(named) != userinfo(base));
     if origin(&resolved) == origin(base) && !names_user {
@@ -108,6 +114,16 @@ pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget>
     } else {
         Err(InvalidTarget::OtherOrigin(url_for_logs(reference)))
     }
+}
+
+/// Returns true if a URL is one of the origin `base`, apart from the scheme `http` instead of `https`.
+fn is_behind_tls(base: &Uri, url: &Uri) -> bool {
+    let is_same_port = url.port_u16() == base.port_u16() || url.port_u16() == Some(80);
+    let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
+    (base.scheme_str(), url.scheme_str()) == (Some("https"), Some("http"))
+        && host(base) == host(url)
+        && is_same_port
+        && userinfo(url).is_none()
 }
 
 /// Removes the segments `.` and `..` of an absolute path.
@@ -153,6 +169,42 @@ mod tests {
         ] {
             let resolved = resolve(&base, reference).map(|uri| uri.to_string());
             assert_eq!(resolved, Ok(expected.to_owned()), "{reference}");
+        }
+    }
+
+    /// A server behind a proxy that ends TLS names its own URL with the scheme `http`: nothing is sent without TLS, and nothing to
+    /// another host.
+    #[test]
+    fn http_behind_tls_stays_https() {
+        for (base, reference, expected) in [
+            (
+                "https://h.example/mcp",
+                "http://h.example/mcp/?a=b",
+                Some("https://h.example/mcp/?a=b"),
+            ),
+            (
+                "https://h.example/mcp",
+                "http://H.example:80/m",
+                Some("https://h.example/m"),
+            ),
+            (
+                "https://h.example:8443/sse",
+                "http://h.example:8443/m",
+                Some("https://h.example:8443/m"),
+            ),
+            (
+                "https://u:p@h.example/sse",
+                "http://h.example/m",
+                Some("https://u:p@h.example/m"),
+            ),
+            ("https://h.example:8443/sse", "http://h.example/m", None),
+            ("https://h.example/sse", "http://h.example:8080/m", None),
+            ("https://h.example/sse", "http://other.example/m", None),
+            ("https://h.example/sse", "http://v@h.example/m", None),
+        ] {
+            let base = parse_http_url(base).expect("a URL");
+            let resolved = resolve(&base, reference).map(|uri| uri.to_string());
+            assert_eq!(resolved.ok().as_deref(), expected, "{base} {reference}");
         }
     }
 
