@@ -309,14 +309,15 @@ fn operational_endpoints_follow_the_configuration() {
             "{path}"
         );
     }
-    for path in ["/", "/mcp/x", "/.well-known/oauth-protected-resource"] {
-        assert_eq!(
-            bridge
-                .http(&format!("POST {path}"), "Host: localhost\r\n", "")
-                .0,
-            404,
-            "{path}"
-        );
+    for path in [
+        "/",
+        "/mcp/",
+        "/mcp/x",
+        "/.well-known/oauth-protected-resource",
+    ] {
+        let (status, _, body) = bridge.http(&format!("POST {path}"), "Host: localhost\r\n", "");
+        assert_eq!(status, 404, "{path}");
+        assert!(body.contains("the endpoint is /mcp\""), "{path}: {body}");
     }
     assert_eq!(bridge.call(path, "one__echo").code, 0);
     let (status, metrics) = bridge.get_page("/metrics");

@@ -399,10 +399,12 @@ impl Inner {
             return Ok(response);
         }
         let not_found = || {
-            refuse(
-                StatusCode::NOT_FOUND,
-                "no endpoint of this server has this path",
-            )
+            let options = &self.options;
+            let path = options.path.as_deref().unwrap_or("/");
+            let prefix = &options.path_prefix;
+            let message =
+                format!("no endpoint of this server has this path; the endpoint is {prefix}{path}");
+            refuse(StatusCode::NOT_FOUND, &message)
         };
         let (route, name) = self.route(parts.uri.path()).ok_or_else(not_found)?;
         let named = match name {
