@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use mcp_exact_transport::http::client::{HttpClient, HyperOptions};
 use url::Url;
@@ -169,6 +169,15 @@ impl MetadataClient {
         let (parts, body) = response.into_parts();
         let body = read_body(body).await;
         let body = body.map_err(|error| failed(&error_with_causes(&*error)))?;
+        let coding = parts.headers.get(CONTENT_ENCODING);
+        let coding = coding.and_then(|coding| coding.to_str().ok());
+        if let Some(coding) = coding.filter(|coding| *coding != "identity")
+            && parts.status.is_success()
+            && !body.is_empty()
+        {
+            let reason = "it is compressed although the client did not ask for it";
+            return Err(failed(&format!("{reason} (`{coding}`)")));
+        }
         Ok(Response {
             status: parts.status,
             headers: parts.headers,

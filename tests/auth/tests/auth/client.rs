@@ -228,6 +228,14 @@ async fn attacks_fail_with_an_error() {
             "longer than 1 MiB",
         ),
         (
+            "the metadata is compressed",
+            deviations_with(|k| {
+                k.metadata_reply =
+                    Some(|_| response(200, &[("content-encoding", "gzip")], "\u{1f}"))
+            }),
+            "it is compressed although the client did not ask for it (`gzip`)",
+        ),
+        (
             "the metadata never comes",
             deviations_with(|k| {
                 k.metadata_reply = Some(|_| response(200, &[("x-delay-ms", "60000")], ""))
