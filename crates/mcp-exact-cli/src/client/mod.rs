@@ -588,6 +588,8 @@ pub fn remedy_of_connection(words: &str) -> Option<&'static str> {
         Some("the port speaks TLS: write https:// instead of http://")
     } else if words.contains("asks for a client certificate, and none is set") {
         Some("give one by --client-cert and --client-key")
+    } else if words.contains("the certificate of the server is not trusted; set `ca`") {
+        Some("give the file by --ca FILE")
     } else if words.contains("HTTP status 401") && !cfg!(feature = "oauth") {
         Some(
             "it demands authorization: give a token by --header 'Authorization: Bearer …', or install the program with `--features \

@@ -289,6 +289,50 @@ async fn certificates_are_options_and_keys() {
     }
 }
 
+/// A certificate that has signed itself is trusted by `--ca`, also one that may sign others, as `openssl req -x509` makes it. Without
+/// the option, the error names it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn self_signed_certificates_are_trusted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for is_authority in [false, true] {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        if is_authority {
+            params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        }
+        let cert = params.self_signed(&key).expect("a certificate");
+        let file = folder.path().join("ca.pem").display().to_string();
+        std::fs::write(&file, cert.pem()).expect("written");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key)
+            .expect("a key");
+        let server = start_server(Some(config)).await;
+        let url = format!("https://localhost:{}/mcp", server.port());
+        let (code, out, err) = run(&["call", "greet", "--ca", &file, "--", &url], &[]).await;
+        assert_eq!((code, out.trim()), (0, "hello"), "{is_authority}: {err}");
+        for command in [&["call", "greet", "--"][..], &["doctor"]] {
+            let (_, out, err) = run(&[command, &[&url]].concat(), &[]).await;
+            let text = out + &err;
+            assert!(
+                text.contains(
+                    "the certificate of the server is not trusted; set `ca` to a file with it"
+                ) && text.contains("by --ca FILE"),
+                "{is_authority}: {text}"
+            );
+        }
+        // Trust is not in names.
+        let other = format!("https://127.0.0.1:{}/mcp", server.port());
+        let (code, _, err) = run(&["call", "greet", "--ca", &file, "--", &other], &[]).await;
+        assert_eq!(code, 2, "{is_authority}: {err}");
+        assert!(err.contains("not valid for name"), "{is_authority}: {err}");
+    }
+}
+
 /// A certificate of the client is presented over TLS alone: for another URL, it is refused and not ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_certificates_need_tls() {

@@ -7,12 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use tokio_rustls::rustls::client::ResolvesClientCert;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::client::{ResolvesClientCert, WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore, SignatureScheme};
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 
 use super::HttpClientError;
 
@@ -159,11 +165,29 @@ impl ClientTls {
             key: self.identity.clone(),
             was_asked: Arc::clone(&requests.was_asked),
         };
-        ClientConfig::builder_with_provider(provider())
+        let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            .expect("the provider has suites of TLS 1.2 and 1.3")
-            .with_root_certificates(roots)
-            .with_client_cert_resolver(Arc::new(identity))
+            .expect("the provider has suites of TLS 1.2 and 1.3");
+        let builder = match self.verifier(&roots) {
+            Some(verifier) => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier)),
+            None => builder.with_root_certificates(roots),
+        };
+        builder.with_client_cert_resolver(Arc::new(identity))
+    }
+
+    /// Returns the verifier of servers for a client that trusts more than the system does.
+    fn verifier(&self, roots: &RootCertStore) -> Option<OwnVerifier> {
+        if self.roots.is_empty() {
+            return None;
+        }
+        let roots = Arc::new(roots.clone());
+        let by_issuer = WebPkiServerVerifier::builder_with_provider(roots, provider());
+        Some(OwnVerifier {
+            by_issuer: by_issuer.build().ok()?,
+            trusted: self.roots.clone(),
+        })
     }
 
     /// Returns the record of a client for the servers that ask for a certificate.
@@ -190,30 +214,112 @@ impl CertificateRequests {
         self.was_asked.store(false, Ordering::Relaxed);
     }
 
-    /// Returns the error of a request with what the server has asked for: with TLS 1.3 it refuses a client after the handshake,
-    /// often by nothing but the end of the connection.
+    /// Returns the error of a request with what is known of certificates: the server is not trusted, or has asked for a certificate.
+    /// With TLS 1.3 it refuses a client after the handshake, often by nothing but the end of the connection.
     pub(super) fn explain(&self, error: HttpClientError) -> HttpClientError {
-        if !self.was_asked.load(Ordering::Relaxed) {
+        let reason = if is_untrusted(&*error) {
+            "the certificate of the server is not trusted; set `ca` to a file with it, or with that of its issuer"
+        } else if !self.was_asked.load(Ordering::Relaxed) {
             return error;
-        }
-        let reason = if self.has_identity {
+        } else if self.has_identity {
             "the server asks for a client certificate, and may not accept the one that is set"
         } else {
             "the server asks for a client certificate, and none is set"
         };
-        Box::new(CertificateAsked { reason, error })
+        Box::new(CertificateProblem { reason, error })
     }
 }
 
-/// Error of a request to a server that has asked for a certificate.
+/// Error of a request that certificates may explain.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
-struct CertificateAsked {
-    /// What the server asks for.
+struct CertificateProblem {
+    /// What is wrong, or what the server asks for.
     reason: &'static str,
     /// Error of the request.
     #[source]
     error: HttpClientError,
+}
+
+/// Returns true if the error is that the client trusts neither the certificate of the server nor its issuer.
+fn is_untrusted(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(Error::InvalidCertificate(reason)) = error.downcast_ref() {
+            return *reason == CertificateError::UnknownIssuer || is_authority(reason);
+        }
+        // The source of an error of IO is that of its inner error.
+        let io = error.downcast_ref::<std::io::Error>();
+        cause = match io.and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    false
+}
+
+/// Returns true if a certificate is refused because it is that of an authority, which signs others.
+fn is_authority(reason: &CertificateError) -> bool {
+    matches!(reason, CertificateError::Other(error) if error.to_string() == "CaUsedAsEndEntity")
+}
+
+/// Verifier that accepts the certificates that the client trusts as those of servers too, as other clients do: `openssl req -x509`
+/// makes a certificate that has signed itself, and may sign others.
+#[derive(Debug)]
+struct OwnVerifier {
+    /// Verifier of certificates that an issuer has signed.
+    by_issuer: Arc<WebPkiServerVerifier>,
+    /// Certificates that are trusted besides those of the system.
+    trusted: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for OwnVerifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified =
+            self.by_issuer
+                .verify_server_cert(certificate, intermediates, name, ocsp, now);
+        match verified {
+            // What it is used for is checked after the time for which it is valid.
+            Err(Error::InvalidCertificate(reason))
+                if is_authority(&reason) && self.trusted.contains(certificate) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.by_issuer
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.by_issuer
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.by_issuer.supported_verify_schemes()
+    }
 }
 
 impl fmt::Debug for ClientTls {
