@@ -55,7 +55,8 @@ struct AssignedNames {
     by_own: HashMap<(Kind, usize, String), String>,
     /// Index of the server and the server's own name, by kind of item and name for clients.
     by_name: HashMap<(Kind, String), (usize, String)>,
-    /// Items that clients do not see because their names are taken, and whose warning was logged: kind of item, index of the server,
+    /// Items that clients do not see because their names are taken, or because an earlier one of the server has the same name, and
+    /// whose warning was logged: kind of item, index of the server,
     /// and the name in its list.
     left_out: HashSet<(Kind, usize, String)>,
 }
@@ -153,9 +154,7 @@ impl Names {
             Prefix::Always => Some(assigned.prefixed_name(server, own)).filter(is_free),
         };
         let Some(name) = name else {
-            let left_out = (kind, server, own.to_owned());
-            if assigned.left_out.len() < MAX_NAMES && assigned.left_out.insert(left_out) {
-                let server = assigned.servers[server].as_str();
+            if let Some(server) = assigned.leave_out(kind, server, own) {
                 match kind {
                     Kind::Tool => tracing::warn!(
                         server,
@@ -179,6 +178,21 @@ impl Names {
         Some(name)
     }
 
+    /// Logs, once, that a server lists two tools or prompts of the same name.
+    pub(crate) fn report_namesake(&self, kind: Kind, server: usize, own: &str) {
+        if let Some(server) = self.assigned.lock().leave_out(kind, server, own) {
+            let items = match kind {
+                Kind::Tool => "tools",
+                Kind::Prompt => "prompts",
+            };
+            tracing::warn!(
+                server,
+                own,
+                "the server lists two {items} of the same name: the second one is left out; only the server can rename it"
+            );
+        }
+    }
+
     /// Returns the index of the server that has a tool or prompt, and the name that the server itself uses for the
     /// item; `None` if no server has the name.
     pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<(usize, String)> {
@@ -198,6 +212,13 @@ impl Names {
 }
 
 impl AssignedNames {
+    /// Records that an item is left out; returns the name of its server if that must be logged.
+    fn leave_out(&mut self, kind: Kind, server: usize, own: &str) -> Option<&str> {
+        let left_out = (kind, server, own.to_owned());
+        let is_new = self.left_out.len() < MAX_NAMES && self.left_out.insert(left_out);
+        is_new.then(|| self.servers[server].as_str())
+    }
+
     /// Returns the name with the prefix of its server; a name that is too long is truncated and ends with a hash.
     fn prefixed_name(&self, server: usize, own: &str) -> String {
         let whole = format!("{}{SEPARATOR}{own}", self.servers[server]);

@@ -50,7 +50,9 @@ impl SharedState {
             return Err(self.refuse(&request, error));
         }
         if self.relays_without_inspection(gate) {
-            return self.relay_to(gate, 0, client, request).await;
+            let method = request.method().to_owned();
+            let reply = self.relay_to(gate, 0, client, request).await?;
+            return Ok(self.without_namesakes(&method, reply));
         }
         let request = match self.called_request(gate, request) {
             Ok(request) => request,

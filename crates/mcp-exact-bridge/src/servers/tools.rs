@@ -38,7 +38,8 @@ impl KnownTools {
     /// Adds the tools of a `tools/list` result.
     pub(crate) fn update(&self, result: &JsonObject) {
         let mut known = self.0.lock();
-        for tool in definitions_of(result) {
+        // Of two tools with the same name, the first one counts.
+        for tool in definitions_of(result).into_iter().rev() {
             let [name, schema] = tool.view().find_each(["name", "inputSchema"]);
             let (Some(name), Some(schema)) = (
                 name.and_then(|name| name.as_str()),

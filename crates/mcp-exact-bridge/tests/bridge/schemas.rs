@@ -104,6 +104,44 @@ async fn use_echo(client: &ClientHandle, name: &str, pair: &str) {
     );
 }
 
+/// "name [...] Unique identifier for the tool" (2025-06-18, `server/tools`, "Tool"): of two tools with the same name, clients see the
+/// first one, in front of one server and of two, which may both have it.
+#[tokio::test]
+async fn first_of_two_namesakes_counts() {
+    let newest = revisions().next_back().expect("a revision");
+    let tools = [
+        ("echo", r#"{"type":"object","title":"first"}"#),
+        ("other", r#"{"type":"object"}"#),
+        ("echo", r#"{"type":"object","title":"second"}"#),
+    ];
+    for of_server in revisions() {
+        let server = || server_with(of_server, &tools);
+        let one = Bridge::new(server(), Options::default()).await;
+        let all: Vec<(&str, Arc<dyn Upstream>)> =
+            vec![("a", Arc::new(server())), ("b", Arc::new(server()))];
+        let many = Bridge::many(named(all), patient(Options::default())).await;
+        for (bridge, expected) in [
+            (one, &["echo", "other"][..]),
+            (many, &["a__echo", "a__other", "b__echo", "b__other"]),
+        ] {
+            let bridge = bridge.expect("a bridge");
+            for of_client in [of_server, newest] {
+                let client = handle_of(&bridge, of_client).await;
+                let tools = tools_of(&client).await;
+                let names: Vec<String> = tools.iter().map(|tool| text_of(tool, "name")).collect();
+                assert_eq!(names, expected, "{of_server} {of_client}");
+                let echo = tools
+                    .iter()
+                    .filter(|tool| text_of(tool, "name").ends_with("echo"));
+                for tool in echo {
+                    let schema = text_of(tool, "inputSchema");
+                    assert!(schema.contains("first"), "{schema}");
+                }
+            }
+        }
+    }
+}
+
 /// Every pair of revisions: equal ones, whose lists are relayed as text, and others; in front of one server and of two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn schemas_are_portable_in_every_pair() {

@@ -304,7 +304,7 @@ async fn equal_revisions_change_nothing() {
                     random_spelling(&result, &mut rng),
                 );
                 // The generator takes this number for an integer, which it is not: the gateway repairs such a result.
-                if result.contains("1e-400") {
+                if result.contains("1e-400") || has_namesakes(&result) {
                     continue;
                 }
                 let (arrived, answer) = pair.exchange(method, &params, &result).await;
@@ -330,6 +330,24 @@ async fn equal_revisions_change_nothing() {
         assert!(pair.take_reported().is_empty());
     }
     println!("{looked_at} requests and results between equal revisions");
+}
+
+/// Returns true if a list has two tools or prompts of one name, of which the gateway leaves out the second one.
+fn has_namesakes(result: &str) -> bool {
+    let Ok(result) = mcp_exact_wire::from_str::<JsonObject>(result) else {
+        return false;
+    };
+    ["tools", "prompts"].iter().any(|list| {
+        let entries = result.view().find(list);
+        let entries = entries.and_then(|found| found.decode_as::<Vec<JsonObject>>().ok());
+        let entries = entries.unwrap_or_default();
+        let name_of = |entry: &JsonObject| Some(entry.view().find("name")?.as_str()?.into_owned());
+        let names: Vec<String> = entries.iter().filter_map(name_of).collect();
+        names
+            .iter()
+            .enumerate()
+            .any(|(at, name)| names[..at].contains(name))
+    })
 }
 
 /// Returns a copy of the params object with an unknown member at a random position.

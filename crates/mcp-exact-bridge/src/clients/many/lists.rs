@@ -382,6 +382,45 @@ impl SharedState {
         Ok(listed)
     }
 
+    /// Removes from a page of the only server the tools or prompts whose name an earlier one of the page has: hosts refuse all tools
+    /// because of two of the same name.
+    pub(super) fn without_namesakes(&self, method: &str, reply: Reply) -> Reply {
+        let list = LISTS.iter().find(|list| list.method == method);
+        let (Some(list), Reply::Result(page)) = (list, &reply) else {
+            return reply;
+        };
+        let Entries::Named(kind) = list.entries else {
+            return reply;
+        };
+        let all = page.object().view().find(list.member);
+        let all = all.and_then(|all| all.decode_as::<Vec<JsonObject>>().ok());
+        let mut kept = all.unwrap_or_default();
+        let count = kept.len();
+        self.leave_out_namesakes(kind, 0, &mut kept);
+        if kept.len() == count {
+            return reply;
+        }
+        let mut page = page.object().clone();
+        page.insert(list.member, Json::from_encode(&kept));
+        Reply::Result(page.into())
+    }
+
+    /// Removes the tools or prompts of a server whose name an earlier one has: the server cannot tell the calls of both apart.
+    fn leave_out_namesakes(&self, kind: Kind, server: usize, entries: &mut Vec<JsonObject>) {
+        let mut known = HashSet::new();
+        entries.retain(|entry| {
+            let name = entry.view().find("name");
+            let Some(name) = name.and_then(|name| Some(name.as_str()?.into_owned())) else {
+                return true;
+            };
+            if known.contains(&name) {
+                self.names.report_namesake(kind, server, &name);
+                return false;
+            }
+            known.insert(name)
+        });
+    }
+
     /// Removes the entries that the principal may not use, and describes and names the others for clients.
     fn rename(&self, gate: &Gate, list: List, listed: &mut ServerList, revision: Revision) {
         let server = listed.server;
@@ -389,6 +428,9 @@ impl SharedState {
         let form = self.uris_of(&backend);
         let mut uris = Vec::new();
         let mut foreign = 0_usize;
+        if let Entries::Named(kind) = list.entries {
+            self.leave_out_namesakes(kind, server, &mut listed.entries);
+        }
         listed.entries.retain_mut(|entry| {
             let key = entry.view().find(list.entries.key());
             let Some(key) = key.and_then(|key| Some(key.as_str()?.into_owned())) else {
