@@ -70,6 +70,13 @@ impl Connection {
             Outcome::Cancelled | Outcome::Closed if self.is_lost() => &Outcome::Lost,
             outcome => outcome,
         };
+        // The reason may be that of the request of another client, and is for the operator alone.
+        if *outcome == Outcome::Lost
+            && let Some(reason) = self.client.last_error()
+        {
+            let server = self.repairs.server();
+            tracing::warn!(server, reason, "the server did not answer a request");
+        }
         errors::missing_answer_error(outcome, self.client.first_malformed())
     }
 }
