@@ -18,7 +18,8 @@ pub const MAX_PAGES: usize = 3;
 /// What a client has delivered, and the names of the rules that it has reported.
 pub type Seen = (String, Vec<String>);
 
-fn known(revision: &str) -> Revision {
+/// Returns the revision with this identifier.
+pub fn known(revision: &str) -> Revision {
     revisions()
         .find(|known| known.as_str() == revision)
         .expect("a revision")

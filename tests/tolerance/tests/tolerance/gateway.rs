@@ -14,7 +14,7 @@ use mcp_exact_transport::{
 };
 use tokio::task::JoinHandle;
 
-use super::client::{MAX_PAGES, observe, observe_with, use_method};
+use super::client::{MAX_PAGES, known, observe, observe_with, use_method};
 use super::server::answer_to;
 
 /// Connects a client to a bridge in memory.
@@ -44,6 +44,30 @@ async fn in_front_of_one_server() {
             // The gateway reads the tools itself, and its client reads the list.
             let asked = peer.asked();
             assert!(asked <= 2 * MAX_PAGES, "{} {asked}", case.name);
+        }
+    }
+}
+
+/// A client of the revision of the only server, which repairs nothing itself, gets what the gateway has repaired: all but the results
+/// of `tools/call` and `resources/read`, which are relayed as they are, and the end of lists, which is that of the client.
+#[tokio::test]
+async fn in_front_of_one_server_of_the_same_revision() {
+    for server in ["2025-06-18", "2025-11-25"] {
+        let unread = |case: &&Case| {
+            let is_large = ["tools/call", "resources/read"].contains(&case.method);
+            let is_endless = ["repeated-cursor", "too-many-pages"];
+            let is_endless = case.rules.iter().any(|rule| is_endless.contains(rule));
+            case.is_of(server) && !is_large && !is_endless
+        };
+        for case in Entrance::Bridge.cases().filter(unread) {
+            let bridge = Bridge::new(Peer::new(*case, server), options()).await;
+            let bridge = bridge.expect(case.name);
+            let client = client_of(&bridge).revision(known(server));
+            let client = client.tolerance(Tolerance::Strict);
+            let (delivered, _) = observe(client, case.method).await;
+            assert_eq!(delivered, case.delivers, "{server} {}", case.name);
+            let is_told = !bridge.metrics().repairs.is_empty();
+            assert_eq!(is_told, !case.rules.is_empty(), "{}", case.name);
         }
     }
 }
