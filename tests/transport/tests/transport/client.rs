@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use http::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request};
 use mcp_exact_session::{
     CallOptions, ClientConfig, Identity, Offer, Outcome, SendOutcome, ServerEvent,
 };
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_tests_transport::http::TestServer;
-use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
+use mcp_exact_transport::http::client::{
+    HttpClient, HttpEndpoint, HttpFuture, HttpTransport, HyperClient, HyperOptions,
+};
 use mcp_exact_transport::http::server::HttpServerOptions;
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -177,7 +180,10 @@ fn answer(request: &ReceivedRequest) -> String {
 async fn connection_and_headers_are_used_again() {
     let server = ScriptedServer::start(|request| Some(answer(request))).await;
     let config = echo::client_settings("2025-11-25");
-    let endpoint = server.endpoint().opens_stream(false);
+    // However slow the machine is.
+    let http = HyperOptions::default().idle_timeout(Duration::from_secs(3600));
+    let endpoint = server.endpoint().client(Arc::new(http.build()));
+    let endpoint = endpoint.opens_stream(false);
     let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
     client.ready().await.expect("connected");
     for round in 0..20 {
@@ -222,21 +228,24 @@ async fn redirects_stay_within_the_origin() {
         "nothing went to the other server"
     );
 
-    let server = ScriptedServer::start(|request| {
-        Some(if request.head.contains(" /mcp ") {
-            empty("307 Temporary Redirect", "Location: /moved\r\n")
-        } else {
-            answer(request)
+    // As applications that are mounted redirect: Starlette 307, and others 308.
+    for status in ["307 Temporary Redirect", "308 Permanent Redirect"] {
+        let server = ScriptedServer::start(move |request| {
+            Some(if request.head.contains(" /mcp ") {
+                empty(status, "Location: /mcp/\r\n")
+            } else {
+                answer(request)
+            })
         })
-    })
-    .await;
-    let config = echo::client_settings("2025-11-25");
-    let endpoint = server.endpoint().opens_stream(false);
-    let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
-    client.ready().await.expect("connected");
-    assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
-    for request in server.received_requests() {
-        assert!(request.head.contains("secret"), "{request:?}");
+        .await;
+        let config = echo::client_settings("2025-11-25");
+        let endpoint = server.endpoint().opens_stream(false);
+        let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        client.ready().await.expect("connected");
+        assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+        for request in server.received_requests() {
+            assert!(request.head.contains("secret"), "{request:?}");
+        }
     }
 }
 
@@ -372,6 +381,118 @@ async fn closed_connections_repeat_only_lists() {
         let is_lost = outcome == Outcome::Lost;
         assert_eq!(is_lost, method == "tools/call", "{method}: {outcome:?}");
     }
+}
+
+/// HTTP client whose connection ends once: before the response to the first request that contains a text.
+struct CutOnce {
+    /// HTTP client for the other requests.
+    inner: HyperClient,
+    /// Text of the request: the HTTP method, a space and the message.
+    text: &'static str,
+    /// Number of requests with the text so far.
+    count: Arc<AtomicUsize>,
+}
+
+impl HttpClient for CutOnce {
+    fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
+        let body = String::from_utf8_lossy(request.body());
+        if format!("{} {body}", request.method()).contains(self.text)
+            && self.count.fetch_add(1, Ordering::SeqCst) == 0
+        {
+            let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+            return Box::pin(async { Err(error.into()) });
+        }
+        self.inner.send(request)
+    }
+}
+
+/// "A server [...] that [...] closes the connection" may do so at any time (RFC 9112, section 9.3.1): what may be sent again is sent
+/// again, once, over both transports, and a call is not.
+#[tokio::test]
+async fn cuts_repeat_all_but_calls() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    for (transport, revision, path) in [
+        (HttpTransport::Streamable, "2025-11-25", "/"),
+        (HttpTransport::Sse, "2024-11-05", "/sse"),
+    ] {
+        for (text, expected) in [
+            ("\"initialize\"", 2),
+            ("notifications/initialized", 2),
+            ("notifications/roots/list_changed", 2),
+            ("\"roots\":[]", 2),
+            ("\"ping\"", 2),
+            ("tools/list", 2),
+            ("GET ", 2),
+            (
+                "DELETE ",
+                if transport == HttpTransport::Sse {
+                    0
+                } else {
+                    2
+                },
+            ),
+            ("tools/call", 1),
+        ] {
+            let name = format!("{revision} {text}");
+            let count = Arc::new(AtomicUsize::new(0));
+            let http = CutOnce {
+                inner: HyperClient::default(),
+                text,
+                count: Arc::clone(&count),
+            };
+            let endpoint = HttpEndpoint::new(&server.url(path)).expect("a URL");
+            let endpoint = endpoint.client(Arc::new(http)).transport(transport);
+            let settings = echo::client_settings(revision);
+            let (client, driver) = endpoint.connect(settings, None, Arc::new(echo::answer));
+            // The server has its session already, and an id is not used twice.
+            if (transport, text) == (HttpTransport::Sse, "\"initialize\"") {
+                client.ready().await.expect_err(&name);
+                assert_eq!(count.load(Ordering::SeqCst), 1, "{name}");
+                continue;
+            }
+            client.ready().await.expect(&name);
+            for method in ["ping", "tools/list"] {
+                let sent = client.request(method, None, CallOptions::default(), None);
+                let outcome = sent.expect("sent").await;
+                assert!(matches!(outcome, Outcome::Result(_)), "{name}: {outcome:?}");
+            }
+            client
+                .notify("notifications/roots/list_changed", None)
+                .expect("sent");
+            let called = call(&client, "ask", "").await;
+            if text == "tools/call" {
+                assert_eq!(called, Err(Outcome::Lost), "{name}");
+                let error = client.last_error().expect("an error");
+                let expected = "was closed before a response: connection reset";
+                assert!(error.contains(expected), "{name}: {error}");
+            } else {
+                assert_eq!(called, Ok("{\"roots\":[]}".to_owned()), "{name}");
+            }
+            client.close();
+            driver.await.expect("driver");
+            assert_eq!(count.load(Ordering::SeqCst), expected, "{name}");
+        }
+    }
+}
+
+/// Node.js, uvicorn and Apache close connections that are idle for 5 s: the client uses none of them at that time.
+#[tokio::test]
+async fn idle_connections_are_left_in_time() {
+    let server = ScriptedServer::start(|request| Some(answer(request))).await;
+    let config = echo::client_settings("2025-11-25");
+    let endpoint = server.endpoint().opens_stream(false);
+    let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_millis(4900)).await;
+    tokio::time::resume();
+    assert_eq!(call(&client, "echo", "b").await, Ok("b".to_owned()));
+    let arrived = server.received_requests();
+    let [.., before, after] = &arrived[..] else {
+        panic!("{arrived:?}");
+    };
+    assert_ne!(before.connection, after.connection);
 }
 
 /// "After the JSON-RPC response has been sent, the server SHOULD close the SSE stream" (2025-11-25, `basic/transports`,

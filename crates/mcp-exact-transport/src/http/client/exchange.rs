@@ -14,14 +14,16 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
 use mcp_exact_session::http::describe_body;
-use mcp_exact_session::{BudgetShare, ClientEndpoint, Limit, Limits, ReceiveError, StreamId};
+use mcp_exact_session::{
+    BudgetShare, ClientEndpoint, HttpHints, Limit, Limits, ReceiveError, StreamId, TransportFailure,
+};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::MAX_PAUSE;
 use super::send::{HttpBody, HttpClient, HttpClientError};
 use super::target::{resolve, url_for_logs};
-use crate::endpoint::{ClientHandle, ClientHandler, Shared};
+use crate::endpoint::{ClientHandle, ClientHandler, Shared, is_request};
 use crate::http::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type, is_protocol_header,
 };
@@ -224,14 +226,48 @@ impl Connection {
         )
     }
 
-    /// Sends a request and follows redirects within its origin: redirects that keep the method, and for GET all
-    /// redirects.
+    /// Sends a request, and follows redirects within its origin.
+    ///
+    /// Servers and proxies close idle connections at any time, and the client may be about to use one of them again (RFC 9112,
+    /// section 9.3.1). If a connection ends before a response begins, a request that `may_repeat` is sent again, once.
     pub(super) async fn send(
         &self,
         method: Method,
         target: &Uri,
         headers: HeaderMap,
         body: Bytes,
+        may_repeat: bool,
+    ) -> Result<Response<HttpBody>, SendFailure> {
+        let send = || self.send_once(&method, target, &headers, &body);
+        let mut sent = send().await;
+        if may_repeat && sent.as_ref().is_err_and(|failure| failure.was_cut) {
+            sent = send().await;
+        }
+        match &sent {
+            Ok(_) => {
+                if self.is_broken.swap(false, Ordering::AcqRel) {
+                    self.responds_again.notify_waiters();
+                }
+            }
+            Err(failure) => {
+                self.store_error(failure.message.clone());
+                // Other errors are those of an authorization.
+                if failure.was_cut || failure.is_unsent {
+                    self.report_broken();
+                }
+            }
+        }
+        sent
+    }
+
+    /// Sends a request and follows redirects within its origin: redirects that keep the method, and for GET all
+    /// redirects.
+    async fn send_once(
+        &self,
+        method: &Method,
+        target: &Uri,
+        headers: &HeaderMap,
+        body: &Bytes,
     ) -> Result<Response<HttpBody>, SendFailure> {
         let mut target = target.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -244,23 +280,15 @@ impl Connection {
             for (name, value) in own.filter(|(name, _)| !is_protocol_header(name)) {
                 named.insert(name, value.clone());
             }
-            let response = self.client.send(request).await.map_err(|error| {
-                let message = describe(&target, &*error);
-                self.store_error(message.clone());
+            let response = self.client.send(request).await;
+            let response = response.map_err(|error| {
                 let (was_cut, is_unsent) = (was_cut(&*error), is_unsent(&*error));
-                // Other errors are those of an authorization.
-                if was_cut || is_unsent {
-                    self.report_broken();
-                }
                 SendFailure {
-                    message,
+                    message: describe(&target, &*error, was_cut && !is_unsent),
                     was_cut,
                     is_unsent,
                 }
             })?;
-            if self.is_broken.swap(false, Ordering::AcqRel) {
-                self.responds_again.notify_waiters();
-            }
             #[cfg(feature = "operations")]
             if let Some(operations) = self.shared.operations() {
                 operations.set_http_version(response.version());
@@ -274,19 +302,16 @@ impl Connection {
             };
             let location = response.headers().get(LOCATION);
             let location = location.and_then(|location| location.to_str().ok());
-            let Some(location) = location.filter(|_| follows) else {
-                return Ok(response);
-            };
             // Nothing is sent to another origin.
-            let Ok(next) = resolve(&target, location) else {
-                return Ok(response);
-            };
-            target = next;
+            let next = location.filter(|_| follows);
+            let next = next.and_then(|location| resolve(&target, location).ok());
+            match next {
+                Some(next) => target = next,
+                None => return Ok(response),
+            }
         }
-        let message = format!("{} redirects too often", url_for_logs(&target.to_string()));
-        self.store_error(message.clone());
         Err(SendFailure {
-            message,
+            message: format!("{} redirects too often", url_for_logs(&target.to_string())),
             was_cut: false,
             is_unsent: false,
         })
@@ -469,6 +494,23 @@ pub(super) struct SendFailure {
     pub(super) is_unsent: bool,
 }
 
+impl SendFailure {
+    /// Returns the failure for the endpoint, which decides whether the request is sent again.
+    pub(super) fn of_transport(&self) -> TransportFailure {
+        if self.was_cut {
+            TransportFailure::Unanswered
+        } else {
+            TransportFailure::Unreachable
+        }
+    }
+}
+
+/// Returns true if a message may be sent again although the server may have received it: a notification, a response, and
+/// `initialize`, which begins another session. The endpoint decides about other requests, which get another id.
+pub(super) fn may_repeat(message: &[u8], hints: &HttpHints) -> bool {
+    hints.may_assign_session || !is_request(message)
+}
+
 /// Returns true if the error is that no connection to the server came about.
 fn is_unsent(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
@@ -518,11 +560,13 @@ fn describe_event(event: &Event) -> String {
 }
 
 /// Returns the error text for a request that failed, with the causes of the error.
-fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
-    let mut message = format!(
-        "cannot reach {}: {error}",
-        url_for_logs(&target.to_string())
-    );
+fn describe(target: &Uri, error: &(dyn std::error::Error + 'static), was_cut: bool) -> String {
+    let target = url_for_logs(&target.to_string());
+    let mut message = if was_cut {
+        format!("the connection to {target} was closed before a response: {error}")
+    } else {
+        format!("cannot reach {target}: {error}")
+    };
     let mut source = error.source();
     while let Some(cause) = source {
         message.push_str(": ");

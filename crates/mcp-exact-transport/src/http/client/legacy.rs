@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::exchange::{Connection, NOT_ACCEPTED};
+use super::exchange::{Connection, NOT_ACCEPTED, may_repeat};
 use super::post::failure_of;
 use super::send::{HttpBody, HttpClientError};
 use super::streamable::{CLOSE_TIMEOUT, deadline};
@@ -58,7 +58,7 @@ async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
     headers.insert(http::header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
     let target = &driver.endpoint.target;
     let response = connection
-        .send(Method::GET, target, headers, Bytes::new())
+        .send(Method::GET, target, headers, Bytes::new(), true)
         .await?;
     if !response.status().is_success() || !has_media_type(response.headers(), EVENT_STREAM) {
         let status = response.status();
@@ -205,34 +205,29 @@ async fn send(
     (stream, message, http): (StreamId, Bytes, HttpHints),
     limit: Option<Duration>,
 ) {
-    let result = match Connection::request_headers(
-        post_headers(&http),
-        connection.session_id().as_ref(),
-        None,
-    ) {
+    let headers =
+        Connection::request_headers(post_headers(&http), connection.session_id().as_ref(), None);
+    let failure = match headers {
         Ok(headers) => {
-            let sent = async {
-                let sent = connection
-                    .send(Method::POST, &messages, headers, message)
-                    .await;
-                sent.map_err(HttpClientError::from)
+            let may_repeat = may_repeat(&message, &http);
+            let sent = connection.send(Method::POST, &messages, headers, message, may_repeat);
+            let sent = match limit {
+                Some(limit) => timeout(limit, sent).await,
+                None => Ok(sent.await),
             };
-            match limit {
-                Some(limit) => match timeout(limit, sent).await {
-                    Ok(result) => result,
-                    Err(_) => {
-                        connection.store_error(NOT_ACCEPTED.to_owned());
-                        Err(NOT_ACCEPTED.into())
-                    }
-                },
-                None => sent.await,
+            match sent {
+                Ok(Ok(response)) if response.status().is_success() => None,
+                Ok(Ok(response)) => Some(failure_of(&connection, response).await),
+                Ok(Err(error)) => {
+                    connection.set_unsent(stream, error.is_unsent);
+                    Some(error.of_transport())
+                }
+                Err(_) => {
+                    connection.store_error(NOT_ACCEPTED.to_owned());
+                    Some(TransportFailure::Lost)
+                }
             }
         }
-        Err(error) => Err(error),
-    };
-    let failure = match result {
-        Ok(response) if response.status().is_success() => None,
-        Ok(response) => Some(failure_of(&connection, response).await),
         Err(_) => Some(TransportFailure::Lost),
     };
     connection.shared.call(|state, now| match failure {

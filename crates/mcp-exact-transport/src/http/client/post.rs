@@ -14,7 +14,9 @@ use mcp_exact_session::{HttpHints, StreamEnd, StreamId, TransportFailure};
 use tokio::time::timeout;
 
 use super::challenge::refusal_in;
-use super::exchange::{BodyKind, CompleteBody, Connection, NOT_ACCEPTED, Position, body_kind};
+use super::exchange::{
+    BodyKind, CompleteBody, Connection, NOT_ACCEPTED, Position, body_kind, may_repeat,
+};
 use super::send::HttpBody;
 use super::streamable::{GetOutcome, get};
 use super::target::url_for_logs;
@@ -93,19 +95,12 @@ impl Post {
             }
         };
         let has_answer = is_request(&message);
-        // A server closes idle connections at any time, such as at a restart, and the client may be about to use one of them (RFC
-        // 9112, section 9.3.1): the endpoint decides whether the request is repeated.
-        let sent = connection.send(Method::POST, &self.target, headers, message);
+        let may_repeat = may_repeat(&message, hints);
+        let sent = connection.send(Method::POST, &self.target, headers, message, may_repeat);
         let response = match sent.await {
             Ok(response) => response,
             Err(error) if error.is_unsent => return Some(ExchangeError::Unsent),
-            Err(error) => {
-                return Some(ExchangeError::Failed(if error.was_cut {
-                    TransportFailure::Unanswered
-                } else {
-                    TransportFailure::Unreachable
-                }));
-            }
+            Err(error) => return Some(ExchangeError::Failed(error.of_transport())),
         };
         let status = response.status();
         if !status.is_success() {

@@ -89,15 +89,16 @@ impl HyperClient {
         options.connect_timeout(connect_timeout).build()
     }
 
-    /// Creates a client that uses a connector of hyper.
+    /// Creates a client that uses a connector of hyper, and keeps idle connections for `idle_timeout`.
     pub(super) fn of(
         connector: Connector,
+        idle_timeout: Duration,
         proxy: Proxy,
         #[cfg(feature = "tls")] requests: CertificateRequests,
     ) -> Self {
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new());
-        builder.pool_idle_timeout(Duration::from_secs(30));
+        builder.pool_idle_timeout(idle_timeout);
         Self {
             client: builder.build(connector),
             proxy,

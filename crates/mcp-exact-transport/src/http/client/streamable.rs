@@ -259,7 +259,7 @@ pub(super) async fn get(
         return GetOutcome::Refused;
     };
     let sent = connection
-        .send(Method::GET, target, headers, Bytes::new())
+        .send(Method::GET, target, headers, Bytes::new(), true)
         .await;
     drop(opening);
     let Ok(response) = sent else {
@@ -377,7 +377,7 @@ async fn end_session(driver: &Driver, exchanges: Exchanges) {
     let target = &driver.endpoint.target;
     let delete = driver
         .connection
-        .send(Method::DELETE, target, headers, Bytes::new());
+        .send(Method::DELETE, target, headers, Bytes::new(), true);
     // A server may not support DELETE (405); a server that does not answer ends the session by its own timeout.
     let _ = timeout(Duration::from_secs(2), delete).await;
 }
