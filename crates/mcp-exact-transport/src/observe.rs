@@ -126,6 +126,17 @@ pub(crate) fn unexpected_media_type(response: &str) {
     let _ = response;
 }
 
+/// Logs that a GET opens no event stream although the server accepts it.
+#[cfg(feature = "http-client")]
+pub(crate) fn no_event_stream(response: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        "the server responds to the GET of its event stream by {response}: its own requests and notifications may not arrive"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = response;
+}
+
 /// Logs that an operation of an external store, which `what` describes, has failed, and that the transport continues
 /// without its result.
 #[cfg(feature = "http-server")]

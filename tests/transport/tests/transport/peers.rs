@@ -179,13 +179,36 @@ async fn failed_negotiation_gives_the_reason() {
 
     let peer = HttpPeer::start(|_| PeerReply::new(200, "text/html", "<title>Sign in</title>"));
     let expected = "the server does not answer the handshake: HTTP status 200 with content of type `text/html`, and no \
-                    answer: the page \"Sign in\"";
+                    answer: the page \"Sign in\"; check the URL, and whether a login or a proxy answers in place of the server";
     assert_eq!(connect_error(&peer).await, expected);
 
     let peer = HttpPeer::start(|_| PeerReply::new(200, "application/json", "Notice: x\n{}"));
     let expected = "the server does not answer the handshake: HTTP status 200 with content of type `application/json`, and \
-                    no answer: Notice: x {}";
+                    no answer: Notice: x {}; only the server, or a proxy before it, can be changed: tell its authors";
     assert_eq!(connect_error(&peer).await, expected);
+
+    // The endpoint has another path, and a page for every path.
+    for (path, remedy) in [
+        ("/", "; the endpoint of a server often has the path `/mcp`"),
+        (
+            "/mcp/",
+            "; the endpoint may have the path `/mcp`, without the slash at its end",
+        ),
+        ("/api", "; check the path of the URL"),
+    ] {
+        let mut peer = HttpPeer::start(|_| PeerReply::new(404, "text/plain", "Not Found"));
+        peer.url = peer.url.replace("/mcp", path);
+        let error = connect_error(&peer).await;
+        let ended = format!("at {} (status 404 Not Found): Not Found{remedy}", peer.url);
+        assert!(error.ends_with(&ended), "{error}");
+    }
+    let peer = HttpPeer::start(|request| match request.http_method.as_str() {
+        "GET" => PeerReply::new(200, "text/html", "<title>Welcome</title>"),
+        _ => PeerReply::new(405, "", ""),
+    });
+    let ended = "(HTTP status 200 with content of type `text/html`): the page \"Welcome\"";
+    let error = connect_error(&peer).await;
+    assert!(error.ends_with(ended), "{error}");
 }
 
 /// A refused revision leads to an older one, over HTTP with status 200 and 400.
@@ -271,6 +294,7 @@ async fn media_type_of_an_answer_does_not_matter() {
 #[tokio::test]
 async fn unusable_answers_are_described() {
     let gave_none = "the server gave no answer, but may have done the work: HTTP status";
+    let authors = "; only the server, or a proxy before it, can be changed: tell its authors";
     let stray = json!({ "jsonrpc": "2.0", "id": 99, "result": {} });
     let cases: Vec<(PeerReply, String)> = vec![
         (
@@ -295,21 +319,43 @@ async fn unusable_answers_are_described() {
         ),
         (
             PeerReply::new(200, "text/html", "<title>Sign in</title>"),
-            format!("{gave_none} 200 with content of type `text/html`, and no answer: the page \"Sign in\""),
+            format!("{gave_none} 200 with content of type `text/html`, and no answer: the page \"Sign in\"; check \
+                     the URL, and whether a login or a proxy answers in place of the server"),
         ),
         (
             PeerReply::new(202, "", ""),
-            format!("{gave_none} 202 without a content type, and no body"),
+            format!("{gave_none} 202 without a content type, and no body; a request must be answered in its own response: change \
+                     the server, or, if the URL is that for the messages of HTTP+SSE, connect to that of its event stream, often \
+                     `/sse`"),
+        ),
+        (
+            PeerReply::new(200, "application/json", ""),
+            format!("{gave_none} 200 with content of type `application/json`, and no body{authors}"),
+        ),
+        (
+            PeerReply::new(200, "application/json", "\x1f\u{8b}\u{8}").with_header("Content-Encoding", "gzip"),
+            format!("{gave_none} 200 with compressed content of type `application/json`, and no answer: the server or a proxy before it \
+                     compressed its answer (gzip) although it was not asked to; turn compression off there"),
+        ),
+        (
+            PeerReply::new(200, "text/event-stream", "\x1f\u{8b}\u{8}").with_header("Content-Encoding", "br"),
+            format!("{gave_none} 200 with compressed content of type `text/event-stream`, and no answer: the server or a proxy before it \
+                     compressed its answer (br) although it was not asked to; turn compression off there"),
+        ),
+        (
+            PeerReply::new(502, "text/html", "\x1f\u{8b}\u{8}").with_header("Content-Encoding", "gzip"),
+            "the server answered with HTTP status 502: the server or a proxy before it compressed its answer (gzip) although it \
+             was not asked to; turn compression off there".to_owned(),
         ),
         (
             PeerReply::new(200, "application/json", "Warning: x\n{\"jsonrpc\":\"2.0\"}"),
             format!(
-                "{gave_none} 200 with content of type `application/json`, and no answer: Warning: x {{\"jsonrpc\":\"2.0\"}}"
+                "{gave_none} 200 with content of type `application/json`, and no answer: Warning: x {{\"jsonrpc\":\"2.0\"}}{authors}"
             ),
         ),
         (
             PeerReply::json(200, &stray),
-            format!("{gave_none} 200 with content of type `application/json`, and no answer: {stray}"),
+            format!("{gave_none} 200 with content of type `application/json`, and no answer: {stray}{authors}"),
         ),
         (
             event_stream("result", &stray),
@@ -505,4 +551,44 @@ async fn requests_wait_for_the_next_session() {
     assert_eq!(first.await.expect("it does not panic"), "echoed");
     assert_eq!(server.calls.load(Ordering::Relaxed), 2);
     client.close();
+}
+
+/// "The server MUST provide [...] An SSE endpoint", whose stream begins with "an `endpoint` event containing a URI for the client to
+/// use for sending messages" (2024-11-05, `basic/transports`, "HTTP with SSE"): the error says what comes in its place.
+#[tokio::test]
+async fn wrong_endpoint_events_are_described() {
+    let expected = "it must name a path, such as `/messages?session=1`, or its public URL";
+    let begins = "the server does not speak HTTP+SSE: its event stream does not begin with the event `endpoint`, but with";
+    for (events, problem) in [
+        (
+            "event: endpoint\ndata: http://localhost:1/messages?s=1\n\n",
+            format!(
+                "the server names for messages `http://localhost:1/messages`, which belongs to another origin than SELF: {expected}"
+            ),
+        ),
+        (
+            "event: endpoint\ndata: {\"uri\":\"/messages\"}\n\n",
+            format!(
+                "the server names for messages `{{\"uri\":\"/messages\"}}`, which is no URL: {expected}"
+            ),
+        ),
+        (
+            "event: hello\ndata: {}\n\n",
+            format!("{begins} an event named `hello`"),
+        ),
+        ("data: {}\n\n", format!("{begins} an event named `message`")),
+        ("", format!("{begins} its end")),
+    ] {
+        let peer = HttpPeer::start(move |request| match request.http_method.as_str() {
+            "GET" => PeerReply::new(200, "text/event-stream", events),
+            _ => PeerReply::new(405, "", ""),
+        });
+        let error = connect_error(&peer).await;
+        let refused = "the server refuses to start: the server answered with HTTP status 405";
+        let problem = problem.replace("SELF", &peer.url);
+        assert_eq!(
+            error,
+            format!("{refused}; HTTP+SSE, which was tried next: {problem}")
+        );
+    }
 }

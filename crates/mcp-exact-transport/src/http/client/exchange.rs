@@ -13,7 +13,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
-use mcp_exact_session::http::describe_body;
 use mcp_exact_session::{
     BudgetShare, ClientEndpoint, HttpHints, Limit, Limits, ReceiveError, StreamId, TransportFailure,
 };
@@ -21,13 +20,14 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::MAX_PAUSE;
+use super::describe::{coding_of, describe_event, describe_failure, explain_compression};
 use super::send::{HttpBody, HttpClient, HttpClientError};
 use super::target::{resolve, url_for_logs};
 use crate::endpoint::{ClientHandle, ClientHandler, Shared, is_request};
 use crate::http::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type, is_protocol_header,
 };
-use crate::sse::{Decoded, Decoder, Event};
+use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
 /// Time for which a response is still read after its request was answered or cancelled.
@@ -241,7 +241,12 @@ impl Connection {
         let send = || self.send_once(&method, target, &headers, &body);
         let mut sent = send().await;
         if may_repeat && sent.as_ref().is_err_and(|failure| failure.was_cut) {
-            sent = send().await;
+            sent = send().await.map_err(|failure| SendFailure {
+                // The first one may have arrived.
+                was_cut: true,
+                is_unsent: false,
+                ..failure
+            });
         }
         match &sent {
             Ok(_) => {
@@ -284,7 +289,7 @@ impl Connection {
             let response = response.map_err(|error| {
                 let (was_cut, is_unsent) = (was_cut(&*error), is_unsent(&*error));
                 SendFailure {
-                    message: describe(&target, &*error, was_cut && !is_unsent),
+                    message: describe_failure(&target, &*error, was_cut && !is_unsent),
                     was_cut,
                     is_unsent,
                 }
@@ -305,9 +310,11 @@ impl Connection {
             // Nothing is sent to another origin.
             let next = location.filter(|_| follows);
             let next = next.and_then(|location| resolve(&target, location).ok());
+            // A server that ends no TLS itself may redirect to the URL that was asked.
+            let next = next.filter(|next| *next != target);
             match next {
                 Some(next) => target = next,
-                None => return Ok(response),
+                None => return Ok(explain_compression(response)),
             }
         }
         Err(SendFailure {
@@ -550,32 +557,6 @@ fn was_cut(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// Describes an event that is no message.
-fn describe_event(event: &Event) -> String {
-    let data = describe_body(&event.data).unwrap_or_default();
-    format!(
-        "an event named `{}`, which is not a message: {data}",
-        event.event
-    )
-}
-
-/// Returns the error text for a request that failed, with the causes of the error.
-fn describe(target: &Uri, error: &(dyn std::error::Error + 'static), was_cut: bool) -> String {
-    let target = url_for_logs(&target.to_string());
-    let mut message = if was_cut {
-        format!("the connection to {target} was closed before a response: {error}")
-    } else {
-        format!("cannot reach {target}: {error}")
-    };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message.push_str(": ");
-        message.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    message
-}
-
 /// Kind of the body of a successful response.
 pub(super) enum BodyKind {
     /// A single JSON message.
@@ -584,7 +565,7 @@ pub(super) enum BodyKind {
     Events,
     /// No body.
     Nothing,
-    /// A body of another media type.
+    /// A body of another media type, or a compressed one.
     Other,
 }
 
@@ -595,7 +576,9 @@ pub(super) fn body_kind(response: &Response<HttpBody>) -> BodyKind {
     if response.status() == StatusCode::ACCEPTED {
         return BodyKind::Nothing;
     }
-    if has_media_type(headers, EVENT_STREAM) {
+    if coding_of(headers).is_some() {
+        BodyKind::Other
+    } else if has_media_type(headers, EVENT_STREAM) {
         BodyKind::Events
     } else if has_media_type(headers, JSON) {
         BodyKind::Message

@@ -19,14 +19,14 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::exchange::{Connection, NOT_ACCEPTED, may_repeat};
+use super::exchange::{BodyKind, Connection, NOT_ACCEPTED, body_kind};
 use super::post::failure_of;
 use super::send::{HttpBody, HttpClientError};
 use super::streamable::{CLOSE_TIMEOUT, deadline};
-use super::target::{resolve, url_for_logs};
+use super::target::{InvalidTarget, resolve, url_for_logs};
 use super::{Driver, EventFlags, HttpTransport};
 use crate::endpoint::is_request;
-use crate::http::{EVENT_STREAM, has_media_type};
+use crate::http::EVENT_STREAM;
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
@@ -39,7 +39,7 @@ const POST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs one session over HTTP+SSE until the session ends.
 pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
-    let late = |_| "the server did not say where messages are posted to";
+    let late = |_| "the server did not send the event `endpoint` of HTTP+SSE in time";
     let limit = FIRST_EVENT_TIMEOUT.min(driver.settings.handshake_timeout);
     let (mut events, messages) = tokio::select! {
         opened = timeout(limit, open(driver)) => opened.map_err(late)??,
@@ -60,11 +60,8 @@ async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
     let response = connection
         .send(Method::GET, target, headers, Bytes::new(), true)
         .await?;
-    if !response.status().is_success() || !has_media_type(response.headers(), EVENT_STREAM) {
-        let status = response.status();
-        let target = url_for_logs(&target.to_string());
-        let message = format!("the server offers no event stream at {target} (status {status})");
-        return Err(message.into());
+    if !response.status().is_success() || !matches!(body_kind(&response), BodyKind::Events) {
+        return Err(connection.describe_refusal(target, response).await.into());
     }
     let mut events = Events {
         body: response.into_body(),
@@ -98,16 +95,30 @@ impl Events {
 
 /// Reads the first event, which names the URL for POSTs, and resolves its reference against `base`.
 async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientError> {
-    match events.next().await {
+    let first = match events.next().await {
         Some(Decoded::Event(event)) if event.event == "endpoint" => {
-            let reference = String::from_utf8(event.data)?;
-            Ok(resolve(base, &reference)?)
+            let reference = String::from_utf8_lossy(&event.data);
+            return resolve(base, &reference).map_err(|error| {
+                let problem = match error {
+                    InvalidTarget::OtherOrigin(url) => {
+                        let base = url_for_logs(&base.to_string());
+                        format!("`{url}`, which belongs to another origin than {base}")
+                    }
+                    InvalidTarget::NotHttp(url) => format!("`{url}`, which is no URL"),
+                };
+                let expected =
+                    "it must name a path, such as `/messages?session=1`, or its public URL";
+                format!("the server names for messages {problem}: {expected}").into()
+            });
         }
-        _ => Err(
-            "the first event of the stream is not `endpoint`: the server does not speak HTTP+SSE"
-                .into(),
-        ),
-    }
+        Some(Decoded::Event(event)) => format!("an event named `{}`", event.event),
+        Some(Decoded::Oversized { .. }) => "an event that is too large".to_owned(),
+        None => "its end".to_owned(),
+    };
+    Err(format!(
+        "the server does not speak HTTP+SSE: its event stream does not begin with the event `endpoint`, but with {first}"
+    )
+    .into())
 }
 
 /// Replaces the endpoint by an endpoint for HTTP+SSE and returns the stream of the session; `None` if the application
@@ -209,7 +220,8 @@ async fn send(
         Connection::request_headers(post_headers(&http), connection.session_id().as_ref(), None);
     let failure = match headers {
         Ok(headers) => {
-            let may_repeat = may_repeat(&message, &http);
+            // The stream is that of one session, so that `initialize` begins no other one.
+            let may_repeat = !is_request(&message);
             let sent = connection.send(Method::POST, &messages, headers, message, may_repeat);
             let sent = match limit {
                 Some(limit) => timeout(limit, sent).await,

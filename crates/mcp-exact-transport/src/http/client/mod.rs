@@ -16,6 +16,7 @@
 
 mod challenge;
 mod connector;
+mod describe;
 mod exchange;
 mod legacy;
 mod options;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::header::{LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::{describe_body, is_message, post_headers};
@@ -14,6 +14,7 @@ use mcp_exact_session::{HttpHints, StreamEnd, StreamId, TransportFailure};
 use tokio::time::timeout;
 
 use super::challenge::refusal_in;
+use super::describe::{coding_of, describe_head, remedy_of};
 use super::exchange::{
     BodyKind, CompleteBody, Connection, NOT_ACCEPTED, Position, body_kind, may_repeat,
 };
@@ -138,10 +139,13 @@ impl Post {
     ) -> Option<ExchangeError> {
         let connection = &self.connection;
         let about = describe_head(&response);
+        let (status, is_compressed) = (response.status(), coding_of(response.headers()).is_some());
         let body = match connection.read_body(response.into_body()).await {
             Ok(body) => body,
             Err(error) => {
-                connection.store_error(format!("the response broke: {error}"));
+                connection.store_error(format!(
+                    "the server or a proxy before it broke off the response: {error}"
+                ));
                 return Some(ExchangeError::Failed(TransportFailure::Lost));
             }
         };
@@ -178,9 +182,14 @@ impl Post {
                 return None;
             }
         }
+        let remedy = if is_compressed {
+            ""
+        } else {
+            remedy_of(status, &message)
+        };
         let reason = match describe_body(&message) {
-            Some(body) => format!("{about}, and no answer: {body}"),
-            None => format!("{about}, and no body"),
+            Some(body) => format!("{about}, and no answer: {body}{remedy}"),
+            None => format!("{about}, and no body{remedy}"),
         };
         connection.store_error(reason.clone());
         Some(ExchangeError::Failed(TransportFailure::NoAnswer { reason }))
@@ -197,7 +206,9 @@ impl Post {
             return None;
         }
         let ended = "the event stream of the response ended without an answer";
-        connection.store_error(ended.to_owned());
+        connection.store_error(format!(
+            "{ended}; look into the log of the server, and at the time limits of proxies before it"
+        ));
         if let Some(event) = &position.unknown_event {
             let reason = format!("{ended}; it has {event}");
             return Some(ExchangeError::Failed(TransportFailure::NoAnswer { reason }));
@@ -325,14 +336,4 @@ fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER).filter(|_| is_temporary)?;
     let seconds = value.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
-}
-
-/// Describes status and media type of a response, such as "HTTP status 200 with content of type `text/html`".
-fn describe_head(response: &Response<HttpBody>) -> String {
-    let status = response.status().as_u16();
-    let media_type = response.headers().get(CONTENT_TYPE);
-    match media_type.and_then(|value| value.to_str().ok()) {
-        Some(value) => format!("HTTP status {status} with content of type `{value}`"),
-        None => format!("HTTP status {status} without a content type"),
-    }
 }

@@ -8,9 +8,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::PROXY_AUTHORIZATION;
+use http::header::{ACCEPT_ENCODING, PROXY_AUTHORIZATION};
 use http::uri::Scheme;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -112,6 +112,9 @@ impl HttpClient for HyperClient {
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
         Box::pin(async move {
             let mut request = request.map(Full::new);
+            // No answer is decompressed here. A server may compress if the header is missing (RFC 9110, section 12.5.3).
+            let codings = request.headers_mut().entry(ACCEPT_ENCODING);
+            codings.or_insert(HeaderValue::from_static("identity"));
             // The proxy of an `https` URL gets a request of its own from the connector.
             let mut hop = self.proxy.route(request.uri())?;
             hop = hop.filter(|_| request.uri().scheme() != Some(&Scheme::HTTPS));

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::describe::describe_head;
 use super::exchange::{
     BodyKind, Connection, Position, READ_AFTER_ANSWER, StreamProgress, body_kind,
 };
@@ -23,6 +24,7 @@ use super::post::Post;
 use super::{Driver, EventFlags, MAX_PAUSE, SessionEnd};
 use crate::clock;
 use crate::endpoint::{is_request, repeat_lost};
+use crate::observe;
 
 /// Maximum time to wait until the server has accepted `notifications/initialized`, before other messages are sent.
 const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
@@ -278,6 +280,7 @@ pub(super) async fn get(
         _ => {}
     }
     if !matches!(body_kind(&response), BodyKind::Events) {
+        observe::no_event_stream(&describe_head(&response));
         return GetOutcome::Refused;
     }
     let body = response.into_body();
