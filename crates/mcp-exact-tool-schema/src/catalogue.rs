@@ -6,6 +6,7 @@ use std::fmt;
 use mcp_exact_wire::{Json, JsonObject, Kind};
 
 use crate::arguments::{GivenArguments, schema_of_callers};
+use crate::filter::ToolFilter;
 
 /// Maximum length of a name that a catalogue gives to a tool (2025-11-25, `server/tools`, "Tool Names").
 const MAX_NAME: usize = 128;
@@ -58,6 +59,8 @@ pub struct Catalogue(BTreeMap<String, ServerCatalogue>);
 pub struct ServerCatalogue {
     /// Name of the server; empty if it has none.
     server: String,
+    /// Tools that are switched on, by the server's own names.
+    filter: ToolFilter,
     /// Entries by the server's own names.
     entries: BTreeMap<String, ToolEntry>,
     /// The server's own names by the names for clients, of the entries that are not hidden.
@@ -225,12 +228,25 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Sets the tools of a server that are switched on; clients neither see the others nor can call them.
+    pub fn set_filter(&mut self, server: &str, filter: ToolFilter) {
+        if filter.is_empty() && !self.0.contains_key(server) {
+            return;
+        }
+        let of_server = self.0.entry(server.to_owned());
+        let of_server = of_server.or_insert_with(|| ServerCatalogue {
+            server: server.to_owned(),
+            ..ServerCatalogue::default()
+        });
+        of_server.filter = filter;
+    }
+
     /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the catalogue of a server; `None` if none of its tools has an entry.
+    /// Returns the catalogue of a server; `None` if none of its tools has an entry, and all are switched on.
     pub fn server(&self, name: &str) -> Option<&ServerCatalogue> {
         self.0.get(name)
     }
@@ -301,8 +317,22 @@ impl ServerCatalogue {
         self.listed.iter().map(|(listed, own)| (&**listed, &**own))
     }
 
-    /// Returns the name of a tool for clients; `None` if it is hidden, or if another tool has its name.
+    /// Returns the tools that are switched on, by the server's own names.
+    pub fn filter(&self) -> &ToolFilter {
+        &self.filter
+    }
+
+    /// Returns the key of the list that switches a tool off, by the name of the tool for clients; `None` if the tool is switched on.
+    pub fn key_against(&self, listed: &str) -> Option<&str> {
+        let own = self.listed.get(listed).map_or(listed, String::as_str);
+        self.filter.key_against(own)
+    }
+
+    /// Returns the name of a tool for clients; `None` if it is hidden or switched off, or if another tool has its name.
     pub fn listed_name<'a>(&'a self, own: &'a str) -> Option<&'a str> {
+        if self.filter.key_against(own).is_some() {
+            return None;
+        }
         match self.entries.get(own) {
             Some(entry) if entry.is_hidden => None,
             Some(entry) => Some(entry.rename.as_deref().unwrap_or(own)),
@@ -313,10 +343,11 @@ impl ServerCatalogue {
     /// Returns the server's own name of a tool by its name for clients; `None` if no tool that clients see has this name. A tool
     /// without an entry has the same name for both.
     pub fn own_name<'a>(&'a self, listed: &'a str) -> Option<&'a str> {
-        match self.listed.get(listed) {
-            Some(own) => Some(own),
+        let own = match self.listed.get(listed) {
+            Some(own) => Some(own.as_str()),
             None => (!self.entries.contains_key(listed)).then_some(listed),
-        }
+        };
+        own.filter(|own| self.filter.key_against(own).is_none())
     }
 
     /// Returns the definition of a tool for clients; `None` if clients do not see it. `form` converts a definition of the newest

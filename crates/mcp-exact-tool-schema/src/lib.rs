@@ -1,7 +1,8 @@
 //! Definitions of tools as hosts and models get them: schemas that widely used hosts accept, other names and arguments, and what
 //! has changed. Everything here is a pure function of definitions, for gateways and hosts alike.
 //!
-//! A [`Catalogue`] gives tools other names, texts and annotations, hides them, and fixes arguments. [`canonical`] and [`differences`]
+//! A [`Catalogue`] gives tools other names, texts and annotations, hides them, and fixes arguments. A [`ToolFilter`] has the tools that
+//! the entry of a server switches on or off. [`canonical`] and [`differences`]
 //! compare definitions with those that somebody has approved. A [`ToolIndex`] finds tools by words, where a model shall not be shown
 //! all of them.
 //!
@@ -12,6 +13,7 @@
 mod arguments;
 mod canonical;
 mod catalogue;
+mod filter;
 mod keywords;
 mod merge;
 mod references;
@@ -26,6 +28,7 @@ pub use canonical::{Difference, canonical, differences};
 pub use catalogue::{
     ArgumentError, Catalogue, CatalogueError, CatalogueProblem, ServerCatalogue, ToolEntry,
 };
+pub use filter::ToolFilter;
 pub use search::ToolIndex;
 pub use shapes::{Deviation, Shape};
 
