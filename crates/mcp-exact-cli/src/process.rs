@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Wea
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+#[cfg(feature = "client")]
+use mcp_exact::transport::start_failure;
 
 use crate::last_words::LastWords;
 use crate::queue::{self, Received, Receiver};
@@ -77,6 +79,12 @@ pub fn command(words: &[OsString], env: &[String]) -> anyhow::Result<Vec<OsStrin
     Ok(named.words)
 }
 
+/// Returns why a program was not started.
+#[cfg(not(feature = "client"))]
+fn start_failure(_: &std::ffi::OsStr, _: Option<&std::path::Path>, error: &io::Error) -> String {
+    error.to_string()
+}
+
 /// Process group of a server, which is killed when this value is dropped.
 #[derive(Debug)]
 pub struct RunningServer {
@@ -138,8 +146,11 @@ impl RunningServer {
         let mut running = lock(&RUNNING);
         let running = running.as_mut().context("the command was interrupted")?;
         let child = command.spawn();
-        let mut child =
-            child.with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+        let mut child = child.map_err(|error| {
+            let folder = RESOLVED.get().and_then(|named| named.folder.as_deref());
+            let reason = start_failure(program, folder, &error);
+            anyhow!("cannot start {}: {reason}", program.to_string_lossy())
+        })?;
         let output = child.stdout.take().context("the server has no output")?;
         let words = LastWords::default();
         if let Some(piped) = child.stderr.take() {

@@ -142,7 +142,7 @@ pub use metrics::{ConnectionMetrics, connection_metrics};
 #[cfg(all(feature = "client", feature = "tokio"))]
 pub use owned::OwnedClient;
 #[cfg(feature = "process")]
-pub use process::{INHERITED_ENV, PreparedServer, ServerCommand, StderrCallback};
+pub use process::{INHERITED_ENV, PreparedServer, ServerCommand, StderrCallback, start_failure};
 #[cfg(feature = "blocking")]
 pub use stdio::serve_blocking;
 #[cfg(feature = "stdio")]

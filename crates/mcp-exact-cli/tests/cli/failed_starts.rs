@@ -40,6 +40,25 @@ fn last_words_are_shown_once() {
     }
 }
 
+/// A server that prints its usage and ends says on standard output why; a banner of one that answers is no cause of its end.
+#[test]
+fn stray_output_is_shown() {
+    let server = "echo 'Usage: server --stdio'\necho more\nexit 2\n";
+    let folder = folder_with(&[("server.sh", server)]);
+    for command in [
+        &["inspect"][..],
+        &["call", "x", "--"],
+        &["bridge"],
+        &["bridge", "--listen", "127.0.0.1:0"],
+    ] {
+        let arguments = [command, &["sh", "server.sh"]].concat();
+        let ended = run(folder.path(), &arguments, b"");
+        assert_eq!(ended.code, 2, "{command:?}: {}", ended.err);
+        let text = "it wrote to its standard output what is not a message: Usage: server --stdio";
+        assert!(ended.err.contains(text), "{command:?}: {}", ended.err);
+    }
+}
+
 /// In front of many servers, one line of the log has what a server has written, with its name.
 #[test]
 fn last_words_of_many_are_logged_once() {

@@ -3,6 +3,7 @@
 //! Starts the process in a separate process group, forwards its standard error, and ends the process: closes its input,
 //! then sends SIGTERM to the group, then kills the group. No process of the group outlives the driver of the handle.
 
+mod failure;
 mod group;
 #[cfg(any(windows, test))]
 mod launcher;
@@ -10,6 +11,7 @@ mod observed;
 mod prepared;
 mod running;
 mod stderr;
+mod unread;
 
 use std::ffi::OsString;
 use std::future::poll_fn;
@@ -33,11 +35,13 @@ use crate::duplex::{ConnectionOptions, Driver};
 use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, DisconnectGuard, Shared};
 use crate::line::LineTransport;
 use crate::transport::Transport;
+pub use failure::start_failure;
 use group::Group;
 use observed::{CreateObserver, Observed, SharedObserver};
 pub use prepared::PreparedServer;
 use running::{Counted, Running};
 use stderr::{EarlierLines, Stderr};
+use unread::Unread;
 
 /// Callback for the lines that a server writes to its standard error, without line endings.
 pub type StderrCallback = Arc<dyn Fn(&str) + Send + Sync>;
@@ -333,7 +337,8 @@ impl ServerCommand {
             .stderr(Stdio::piped());
         let failed = |error: io::Error| {
             let program = self.program.display();
-            ConnectError::Transport(format!("cannot start `{program}`: {error}"))
+            let reason = start_failure(&self.program, self.directory.as_deref(), &error);
+            ConnectError::Transport(format!("cannot start `{program}`: {reason}"))
         };
         let mut group = Group::spawn(command).map_err(failed)?;
         let missing = || failed(io::Error::other("its standard streams are not available"));
@@ -386,8 +391,11 @@ async fn serve_until_exit<T: Transport>(
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
     tokio::select! {
+        // What has arrived is read, however late that is.
+        biased;
         result = poll_fn(|cx| driver.poll(cx)) => result,
-        () = exited => Ok(()),
+        // A descendant that writes without end leaves nothing of the task's budget.
+        () = tokio::task::coop::unconstrained(exited) => Ok(()),
     }
 }
 
@@ -421,7 +429,7 @@ impl Supervisor {
                 running: _running,
             } = process;
             let transport = LineTransport::new(output, input, self.limits.message_bytes);
-            let transport = transport.with_budget(&self.limits);
+            let transport = Unread::new(transport.with_budget(&self.limits));
             let result = match &observer {
                 Some(observer) => {
                     let observed = Observed::new(transport, SharedObserver::clone(observer));
@@ -465,8 +473,8 @@ impl Supervisor {
         });
     }
 
-    /// Creates the error for the end of the process: its exit status or the error of the connection, and the last lines
-    /// of standard error if nobody has received them.
+    /// Creates the error for the end of the process: its exit status or the error of the connection, what it has written to standard
+    /// output instead of messages if there is no session yet, and the last lines of standard error if nobody has received them.
     fn describe(
         &self,
         result: &io::Result<()>,
@@ -481,6 +489,14 @@ impl Supervisor {
             (Err(error), _) => broke(error),
             (Ok(()), Err(error)) => broke(&error),
         };
+        let state = self.shared.lock();
+        let stray = state.endpoint.first_malformed();
+        // Later, it says nothing about the end.
+        if let Some(text) = stray.filter(|_| state.endpoint.session_info().is_none()) {
+            message.push_str("; it wrote to its standard output what is not a message: ");
+            message.push_str(text);
+        }
+        drop(state);
         // A callback has received them.
         if !last_lines.is_empty() && self.command.stderr.is_none() {
             message.push_str("; its last words:\n");

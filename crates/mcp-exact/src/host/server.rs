@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use crate::client::{Client, ClientError, CloseReason, Connect, Remains};
-use crate::protocol::Revision;
+use crate::protocol::{NegotiationError, Revision};
 use crate::sync::lock;
 
 /// State of the connection of a server.
@@ -170,7 +170,11 @@ impl HostServer {
             Ok(connect) => {
                 let connect = connect.counted_in(&self.remains);
                 let connected = connect.connect_within(limit.limit).await;
-                connected.unwrap_or_else(|| Err(limit.error()))
+                connected.unwrap_or_else(|| {
+                    // A banner says more about the reason than the time.
+                    let stray = self.remains.stray().map(NegotiationError::NoMessage);
+                    Err(stray.map_or_else(|| limit.error(), ClientError::Negotiation))
+                })
             }
             Err(error) => Err(error),
         };

@@ -265,3 +265,14 @@ async fn banners_are_no_cause_of_timeouts() {
         Some(ClientError::NoMessage("no message".to_owned()))
     );
 }
+
+/// A host shows what a server prints that never answers: a usage text says more than the time limit.
+#[tokio::test(start_paused = true)]
+async fn hosts_show_what_silent_servers_print() {
+    let (silent, _serving) = scripted(|_| Some("Usage: server --stdio"));
+    let host = Host::builder().server("silent", silent);
+    let host = host.timeout(seconds(3)).start().await;
+    let (_, error) = host.failures().next().expect("a failure");
+    let error = error.to_string();
+    assert!(error.contains("Usage: server --stdio"), "{error}");
+}

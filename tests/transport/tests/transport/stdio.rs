@@ -262,6 +262,50 @@ fn missing_program_is_named() {
     );
 }
 
+/// The system has one error for a missing program and a missing folder; the text says which one it is.
+#[test]
+#[cfg(unix)]
+fn start_failures_name_their_cause() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let _guard = runtime.enter();
+    let here = env!("CARGO_MANIFEST_DIR");
+    let file = format!("{here}/Cargo.toml");
+    let commands = [
+        (
+            ServerCommand::new("sh").directory("/nonexistent/folder"),
+            "`sh`: its working directory `/nonexistent/folder` (`cwd`) does not exist".to_owned(),
+        ),
+        (
+            ServerCommand::new("sh").directory(&file),
+            format!("`sh`: its working directory `{file}` (`cwd`) is no folder"),
+        ),
+        (
+            ServerCommand::new(here),
+            format!("`{here}`: it is a folder, and no program"),
+        ),
+        (
+            ServerCommand::new(&file),
+            "the file is not executable: allow it, or give it to its interpreter as an argument"
+                .to_owned(),
+        ),
+        (
+            ServerCommand::new("npx -y server"),
+            "a command is the program alone: its arguments are words of their own, in `args`"
+                .to_owned(),
+        ),
+    ];
+    for (command, expected) in commands {
+        let config = echo::client_settings("2025-11-25");
+        let started = command.connect(config, None, Arc::new(echo::answer));
+        let error = started.map(drop).expect_err(&expected).to_string();
+        assert!(error.starts_with("cannot start `"), "{error}");
+        assert!(error.ends_with(&expected), "{error}");
+    }
+}
+
 /// Runs the test server with a text as its standard input; `mode` is the server's first argument. Returns the standard
 /// output.
 fn pipe(mode: &str, input: &[u8]) -> String {

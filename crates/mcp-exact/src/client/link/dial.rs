@@ -93,7 +93,9 @@ impl Dialer {
             dial(settings, cached.as_ref(), handler).map_err(ClientError::from_connect_error)?;
         let driver = self.remains.count_driver(driver);
         let owned = OwnedClient::new(handle);
+        let noting = NoteStray(&owned, &self.remains);
         let ready = owned.ready().await;
+        drop(noting);
         let (info, negotiation) = ready.map_err(ClientError::from_connect_error)?;
         if negotiation.probe_was_silent {
             self.memory.store(Some(negotiation));
@@ -104,6 +106,16 @@ impl Dialer {
             negotiation,
             driver,
         })
+    }
+}
+
+/// Notes what a server has sent instead of a message, also if nobody waits for the connection any more.
+struct NoteStray<'c>(&'c OwnedClient, &'c Remains);
+
+impl Drop for NoteStray<'_> {
+    fn drop(&mut self) {
+        let Self(client, remains) = self;
+        remains.note_stray(client.first_malformed());
     }
 }
 
