@@ -112,6 +112,8 @@ pub mod contract;
 mod cx;
 mod decode;
 mod definition;
+#[cfg(feature = "process")]
+mod dialects;
 mod error;
 mod extract;
 mod form_values;
@@ -166,6 +168,9 @@ pub use cx::{
     OnceError, ProgressAmount, Root, RootsRequest, Sample, Sampled, SamplingRequest,
 };
 pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
+#[cfg(feature = "process")]
+#[doc(hidden)]
+pub use dialects::{EntryReading, URL_MEMBERS, read_entry};
 pub use error::{
     BuildError, Error, InvalidArguments, Problem, RequestEnded, ResourceNotFound, Result,
 };
@@ -202,6 +207,8 @@ pub use mcp_exact_macros::server;
 #[cfg(feature = "macros")]
 #[doc = include_str!("macros/tool.md")]
 pub use mcp_exact_macros::tool;
+#[cfg(feature = "process")]
+pub use mcp_exact_tool_schema::ToolFilter;
 #[cfg(all(feature = "process", feature = "http-client"))]
 pub use mcp_exact_tool_schema::{ArgumentError, Catalogue, CatalogueError, ToolEntry};
 #[cfg(feature = "client")]

@@ -16,7 +16,7 @@ mod reconnect;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
-use mcp_exact::{ClientError, Headers, Host, HostBuilder, HostError, Input, Server};
+use mcp_exact::{ClientError, Headers, Host, HostBuilder, HostError, Input, Server, ServerEntry};
 use mcp_exact::{schemars, serde};
 
 /// Time limit for connecting to the silent server, which always takes this time.
@@ -158,16 +158,18 @@ async fn configurations_start_servers() {
                 "env":{{"GREETING":"${{MCP_EXACT_UNSET:-hello}}"}}}},
             "remote":{{"type":"http","url":"{url}","headers":{{"x-user":"ada"}}}},
             "off":{{"command":"/does/not/exist","disabled":true}},
+            "switched":{{"command":"/does/not/exist","enabled":false}},
+            "few":{{"command":[{program:?},"serve","steady"],"timeout":60,"disabledTools":["work"]}},
             "unset":{{"command":"${{MCP_EXACT_UNSET}}"}}
         }}}}"#
     );
     let file = format!("mcp-exact-host-{}.json", std::process::id());
     let file = TemporaryFile(std::env::temp_dir().join(file));
-    std::fs::write(&file.0, text).expect("a file");
+    std::fs::write(&file.0, &text).expect("a file");
     let builder = Host::builder()
         .config_file(&file.0)
         .expect("a configuration");
-    let host = builder.timeout(Duration::from_secs(60)).start().await;
+    let mut host = builder.timeout(Duration::from_secs(60)).start().await;
 
     let failures: Vec<&str> = host.failures().map(|(server, _)| server).collect();
     assert_eq!(failures, ["unset"], "{host:?}");
@@ -178,7 +180,21 @@ async fn configurations_start_servers() {
     assert_eq!(who.text(), "ada");
     let tools = host.tools().await;
     let names: Vec<&str> = tools.tools.iter().map(|tool| tool.name()).collect();
-    assert_eq!(names, ["local__echo", "local__work", "remote__who"]);
+    assert_eq!(
+        names,
+        ["few__echo", "local__echo", "local__work", "remote__who"]
+    );
+    let entries = ServerEntry::parse_all(&text).expect("a configuration");
+    let few = entries["few"].as_ref().expect("an entry");
+    let connect = few.connect().expect("a connection");
+    host.add("added", connect).await.expect("connected");
+    for name in ["few__work", "added__work"] {
+        let refused = host.call(name, &()).await.expect_err(name).to_string();
+        assert!(
+            refused.contains("switched off by `disabledTools`"),
+            "{refused}"
+        );
+    }
     serving.abort();
 }
 

@@ -42,6 +42,9 @@ pub(super) struct Handlers {
     pub(super) repairs: RepairReports,
     /// Maximum number of pages of one list; `None` for the default.
     pub(super) max_pages: Option<usize>,
+    /// Tools that are switched on.
+    #[cfg(feature = "process")]
+    pub(super) tool_filter: mcp_exact_tool_schema::ToolFilter,
     /// Handler for log messages of the server.
     pub(super) on_log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     /// Handler for changes that the server announces.

@@ -217,6 +217,8 @@ impl Request {
         progress: Option<SharedProgress>,
     ) -> Result<RequestState, ClientError> {
         self.state = RequestState::Done;
+        #[cfg(feature = "process")]
+        self.link.check_tool(&self.method, params.as_ref())?;
         let options = std::mem::take(&mut self.options);
         let begun = Instant::now();
         let limit = self.link.total_limit(&options);

@@ -369,6 +369,31 @@ impl Connect {
         self
     }
 
+    /// Sets the tools that are switched on; by default all are. The client leaves the others out of the lists of the server, and
+    /// refuses their calls with [`ClientError::ToolOff`]. [`ServerEntry::connect`](crate::ServerEntry::connect) sets those of the
+    /// lists of an entry.
+    ///
+    /// ```
+    /// # use mcp_exact::{Client, Server, ToolFilter};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let files = Server::builder("files", "1.0.0")
+    /// #     .tool("read", || async { "text" })
+    /// #     .tool("delete", || async { "gone" })
+    /// #     .build()?;
+    /// let filter = ToolFilter::default().deny("excludeTools", ["delete"]);
+    /// let client = Client::in_memory(&files).tool_filter(filter).await?;
+    /// assert_eq!(client.tools().all().await?.len(), 1);
+    /// assert!(client.call_tool("delete", &()).await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "process")]
+    pub fn tool_filter(mut self, filter: mcp_exact_tool_schema::ToolFilter) -> Self {
+        self.handlers.tool_filter = filter;
+        self
+    }
+
     /// Sets the limits of the connection.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = limits;

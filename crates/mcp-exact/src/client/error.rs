@@ -87,6 +87,17 @@ pub enum ClientError {
     #[cfg(feature = "oauth-client")]
     #[error(transparent)]
     Authorization(Box<mcp_exact_auth::client::OAuthError>),
+    /// The tool is switched off ([`Connect::tool_filter`](super::Connect::tool_filter), or a list of the server's entry in the
+    /// configuration). The call was not sent.
+    #[error(
+        "the tool {tool:?} is switched off by `{key}` in the configuration of its server; change that list to use the tool"
+    )]
+    ToolOff {
+        /// Name of the tool.
+        tool: String,
+        /// Key of the list.
+        key: String,
+    },
     /// The arguments are not a JSON object.
     #[error("the arguments cannot be sent: {0}")]
     Arguments(String),
@@ -159,6 +170,7 @@ impl fmt::Debug for ClientError {
             Self::Send(error) => write("Send", &[("", error)]),
             #[cfg(feature = "oauth-client")]
             Self::Authorization(error) => write("Authorization", &[("", error)]),
+            Self::ToolOff { tool, key } => write("ToolOff", &[("tool", tool), ("key", key)]),
             Self::Arguments(reason) => write("Arguments", &[("", reason)]),
             Self::Result(reason) => write("Result", &[("", reason)]),
             Self::TaskCancelled => write("TaskCancelled", &[]),

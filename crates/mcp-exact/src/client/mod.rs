@@ -96,6 +96,12 @@ impl Client {
         self.0.repairs().count()
     }
 
+    /// Returns the tools that are switched on; see [`Connect::tool_filter`].
+    #[cfg(feature = "process")]
+    pub fn tool_filter(&self) -> &mcp_exact_tool_schema::ToolFilter {
+        self.0.tool_filter()
+    }
+
     /// Returns the negotiated revision.
     pub fn revision(&self) -> Revision {
         self.0.revision()

@@ -54,10 +54,15 @@ impl HostBuilder {
         self
     }
 
-    /// Adds the servers of a configuration file in the common format: an object `mcpServers` (or `servers`) whose
-    /// entries have a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and
-    /// `${NAME:-default}` are replaced by environment variables. Entries with `disabled` are skipped. `revision`, `timeout` (in
-    /// seconds), `message-bytes`, `max-pages`, `ca`, `client-cert` and `client-key` are those of [`ServerEntry`].
+    /// Adds the servers of a configuration file in the common format: an object `mcpServers` (or `servers`, `context_servers`, `mcp`)
+    /// whose entries have a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}`, `${env:NAME}` and
+    /// `${NAME:-default}` are replaced by variables of `env` and of the environment. Entries with `"disabled": true` or
+    /// `"enabled": false` are skipped, and tools that a list such as `includeTools` or `disabledTools` switches off are neither
+    /// listed nor called. `revision`, `timeout` (in seconds), `message-bytes`, `max-pages`, `ca`, `client-cert` and `client-key`
+    /// are those of [`ServerEntry`].
+    ///
+    /// The file may be that of Claude, Cline, Codex, Copilot, Cursor, Gemini CLI, Kiro, opencode, Roo Code, VS Code, Windsurf or Zed,
+    /// as JSON with comments or without. Members that have no effect are logged as one warning for each entry.
     ///
     /// An invalid entry is a [failure](Host::failures) of the server that it describes, and does not affect other
     /// servers.
@@ -77,10 +82,17 @@ impl HostBuilder {
     /// [`ConfigFileError`] when the text does not have this format.
     pub fn config(mut self, text: &str) -> Result<Self, ConfigFileError> {
         for (name, entry) in ServerEntry::parse_all(text)? {
-            if !entry.as_ref().is_ok_and(|entry| entry.disabled) {
-                self.servers
-                    .insert(name, entry.and_then(|entry| entry.connect()));
+            if entry.as_ref().is_ok_and(|entry| entry.disabled) {
+                continue;
             }
+            if let Ok(entry) = &entry
+                && !entry.notes.is_empty()
+            {
+                let notes = entry.notes.join("; ");
+                tracing::warn!(server = name, "{notes}");
+            }
+            self.servers
+                .insert(name, entry.and_then(|entry| entry.connect()));
         }
         Ok(self)
     }

@@ -1,6 +1,6 @@
-//! Configuration of hosts, in the common format of `mcp.json` files.
+//! Configuration of hosts, in the formats of the `mcp.json` files of all clients, which `dialects` reads.
 //!
-//! The module parses the entries of a configuration and substitutes environment variables in their addresses.
+//! The module parses the entries of a configuration and substitutes variables in their values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use serde::Deserialize;
+use mcp_exact_tool_schema::ToolFilter;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
+use super::file;
 use crate::client::{Client, ClientError, Connect};
-use crate::decode;
-use crate::protocol::{Json, Revision};
+use crate::dialects;
+use crate::protocol::Revision;
 #[cfg(feature = "tls")]
 use crate::transport::http::client::CertificateFiles;
 use crate::transport::http::client::{HttpEndpoint, HttpTransport, HyperOptions};
@@ -33,22 +37,13 @@ pub enum ConfigFileError {
     InvalidFormat(String),
 }
 
-/// Top level of a configuration file.
-#[derive(Deserialize)]
-struct ConfigFile {
-    /// Entries of the servers, by name.
-    #[serde(alias = "servers", rename = "mcpServers")]
-    servers: BTreeMap<String, serde_json::Value>,
-}
-
-/// Entry of a configuration that describes one server.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+/// Entry of a configuration that describes one server. It is deserialized from the members of every client that
+/// [`HostBuilder::config_file`](super::HostBuilder::config_file) names.
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerEntry {
-    /// Transport: `stdio`, `http`, `streamable-http` or `sse`. By default, the transport follows from the other
-    /// members.
-    #[serde(rename = "type", alias = "transport")]
+    /// Transport: `stdio` or `local`, `http` or `remote`, `streamable-http`, `sse`. By default, the transport follows from the
+    /// other members.
     pub kind: Option<String>,
     /// Executable to start.
     pub command: Option<String>,
@@ -59,7 +54,6 @@ pub struct ServerEntry {
     /// Names of further environment variables of the host that the process inherits; a name that ends with `*` stands for
     /// all variables that begin with the rest of it. Without them it inherits `PATH`, `HOME` and a few others
     /// ([`INHERITED_ENV`](crate::transport::INHERITED_ENV)).
-    #[serde(rename = "inherit-env", alias = "inheritEnv")]
     pub inherit_env: Vec<String>,
     /// Working directory of the process.
     pub cwd: Option<String>,
@@ -70,25 +64,31 @@ pub struct ServerEntry {
     /// File in PEM format with certificates that are trusted for the URL besides those of the system.
     pub ca: Option<String>,
     /// File in PEM format with the certificate that the client presents to the URL, and its intermediate certificates.
-    #[serde(rename = "client-cert", alias = "clientCert")]
     pub client_cert: Option<String>,
     /// File in PEM format with the private key of `client_cert`.
-    #[serde(rename = "client-key", alias = "clientKey")]
     pub client_key: Option<String>,
-    /// True if the server must not be connected.
+    /// True if the server must not be connected: `"disabled": true`, `"enabled": false` or `"isActive": false`.
     pub disabled: bool,
+    /// Tools that are switched on: all without a list such as `includeTools` or `disabledTools`.
+    pub tools: ToolFilter,
+    /// What of the entry has no effect here, or perhaps another one than is meant, each as a sentence that names the member.
+    pub notes: Vec<String>,
     /// The only revision that is offered to the server; without it, all revisions are offered.
-    #[serde(alias = "protocolVersion")]
     pub revision: Option<String>,
     /// Time limit in seconds for the connection to the server, and for an answer of the server; progress of a tool restarts the
     /// latter, up to ten minutes in all or [`Connect::request_timeout`].
     pub timeout: Option<u64>,
     /// Maximum size of a message of the server, in bytes.
-    #[serde(rename = "message-bytes", alias = "messageBytes")]
     pub message_bytes: Option<usize>,
     /// Maximum number of pages of a list of the server.
-    #[serde(rename = "max-pages", alias = "maxPages")]
     pub max_pages: Option<usize>,
+}
+
+impl<'de> Deserialize<'de> for ServerEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let entry = Map::deserialize(deserializer)?;
+        Self::read(entry).map_err(D::Error::custom)
+    }
 }
 
 impl fmt::Debug for ServerEntry {
@@ -101,6 +101,7 @@ impl fmt::Debug for ServerEntry {
             .field("env", &self.env.keys())
             .field("headers", &self.headers.keys())
             .field("disabled", &self.disabled)
+            .field("tools", &self.tools)
             .finish_non_exhaustive()
     }
 }
@@ -127,17 +128,47 @@ impl ServerEntry {
     ) -> Result<BTreeMap<String, Result<Self, ClientError>>, ConfigFileError> {
         // Editors of Windows write a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let file: ConfigFile = serde_json::from_str(text)
+        let root = serde_json::from_str(&file::without_comments(text))
             .map_err(|error| ConfigFileError::InvalidFormat(error.to_string()))?;
+        let servers = file::servers(root).map_err(ConfigFileError::InvalidFormat)?;
         let read = |entry| {
-            decode::decode::<Self>(&Json::from(entry))
-                .map_err(|error| ClientError::Config(format!("the entry cannot be read: {error}")))
+            let read = match entry {
+                Value::Object(entry) => Self::read(entry),
+                _ => Err("it must be an object".to_owned()),
+            };
+            read.map_err(|error| ClientError::Config(format!("the entry cannot be read: {error}")))
         };
-        let servers = file.servers.into_iter();
+        let servers = servers.into_iter();
         Ok(servers.map(|(name, entry)| (name, read(entry))).collect())
     }
 
-    /// Returns the address of the server, with environment variables substituted.
+    /// Reads the members of an entry.
+    fn read(entry: Map<String, Value>) -> Result<Self, String> {
+        let reading = dialects::read_entry(entry)?;
+        let mut members = reading.members;
+        Ok(Self {
+            kind: take(&mut members, "type")?,
+            command: take(&mut members, "command")?,
+            args: take(&mut members, "args")?,
+            env: take(&mut members, "env")?,
+            inherit_env: take(&mut members, "inherit-env")?,
+            cwd: take(&mut members, "cwd")?,
+            url: take(&mut members, "url")?,
+            headers: take(&mut members, "headers")?,
+            ca: take(&mut members, "ca")?,
+            client_cert: take(&mut members, "client-cert")?,
+            client_key: take(&mut members, "client-key")?,
+            disabled: take(&mut members, "disabled")?,
+            tools: reading.tools,
+            notes: reading.notes,
+            revision: take(&mut members, "revision")?,
+            timeout: take(&mut members, "timeout")?,
+            message_bytes: take(&mut members, "message-bytes")?,
+            max_pages: take(&mut members, "max-pages")?,
+        })
+    }
+
+    /// Returns the address of the server, with variables substituted: those of [`env`](Self::env), and of the environment.
     ///
     /// # Errors
     /// [`ClientError::Config`] if a variable is missing, or the entry names neither a command nor a URL, or both.
@@ -152,10 +183,12 @@ impl ServerEntry {
     /// [`ClientError::Config`] for a file that cannot be read or used, for one of two files that belong together, and without the
     /// feature `tls`.
     pub fn http_options(&self) -> Result<HyperOptions, ClientError> {
-        self.resolve_http_options(&|name| std::env::var(name).ok())
+        let of_process = |name: &str| std::env::var(name).ok();
+        let env = self.expanded_env(&of_process)?;
+        self.resolve_http_options(&|name| env.get(name).cloned().or_else(|| of_process(name)))
     }
 
-    /// Creates the client builder for the server, such as for [`Host::add`](super::Host::add).
+    /// Creates the client builder for the server, with the tools that are switched on, such as for [`Host::add`](super::Host::add).
     ///
     /// # Errors
     /// [`ClientError::Config`] for a member that cannot be used; the text names it.
@@ -176,7 +209,7 @@ impl ServerEntry {
         if let Some(pages) = self.max_pages {
             connect = connect.max_pages(pages);
         }
-        Ok(connect)
+        Ok(connect.tool_filter(self.tools.clone()))
     }
 
     /// Returns the time limit for the connection to the server and for its answers; `None` for that of the host.
@@ -219,31 +252,33 @@ impl ServerEntry {
         &self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<ServerAddress, ClientError> {
-        let expand = |text: &String| expand_with(text, &variable).map_err(ClientError::Config);
+        let env = self.expanded_env(&variable)?;
+        let variable = |name: &str| env.get(name).cloned().or_else(|| variable(name));
+        let expand = |member: &str, text: &String| expand_member(member, text, &variable);
         match (&self.command, &self.url) {
             (Some(_), None) if self.has_certificates() => {
                 let message = "`ca`, `client-cert` and `client-key` are for servers with a `url`";
                 Err(ClientError::Config(message.to_owned()))
             }
             (Some(command), None) => {
-                let mut command = ServerCommand::new(expand(command)?);
-                for argument in &self.args {
-                    command = command.arg(expand(argument)?);
+                let mut command = ServerCommand::new(expand("command", command)?);
+                for (place, argument) in self.args.iter().enumerate() {
+                    command = command.arg(expand(&format!("args[{place}]"), argument)?);
                 }
                 let inherited = INHERITED_ENV.iter().copied();
                 let further = self.inherit_env.iter().map(String::as_str);
                 command = command.inherit_env(inherited.chain(further));
-                for (name, value) in &self.env {
-                    command = command.env(name, expand(value)?);
+                for (name, value) in &env {
+                    command = command.env(name, value);
                 }
                 if let Some(directory) = &self.cwd {
-                    command = command.directory(expand(directory)?);
+                    command = command.directory(expand("cwd", directory)?);
                 }
                 Ok(ServerAddress::Command(command))
             }
             (None, Some(url)) => {
                 let invalid = |error: String| ClientError::Config(error);
-                let url = expand(url)?;
+                let url = expand("url", url)?;
                 if self.client_cert.is_some() && is_plain_http(&url) {
                     let message = "`client-cert` needs a `url` with https: a certificate is presented over TLS alone";
                     return Err(invalid(message.to_owned()));
@@ -259,7 +294,7 @@ impl ServerEntry {
                             "the header `{header}` {message}; remove it"
                         )));
                     }
-                    let value = HeaderValue::try_from(expand(value)?)
+                    let value = HeaderValue::try_from(expand(&format!("headers.{name}"), value)?)
                         .map_err(|error| invalid(error.to_string()))?;
                     endpoint = endpoint.header(header, value);
                 }
@@ -277,6 +312,22 @@ impl ServerEntry {
         }
     }
 
+    /// Returns `env` with variables substituted: those of the environment, or else other values of `env` that have no references.
+    fn expanded_env(
+        &self,
+        variable: &impl Fn(&str) -> Option<String>,
+    ) -> Result<BTreeMap<String, String>, ClientError> {
+        let expand = |(name, value): (&String, &String)| {
+            let lookup = |wanted: &str| {
+                let own = self.env.get(wanted).filter(|own| !own.contains("${"));
+                variable(wanted).or_else(|| own.cloned())
+            };
+            let value = expand_member(&format!("env.{name}"), value, lookup)?;
+            Ok::<_, ClientError>((name.clone(), value))
+        };
+        self.env.iter().map(expand).collect()
+    }
+
     /// Returns true if the entry names files of certificates.
     fn has_certificates(&self) -> bool {
         let files = [&self.ca, &self.client_cert, &self.client_key];
@@ -289,18 +340,15 @@ impl ServerEntry {
         &self,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<HyperOptions, ClientError> {
-        let path = |file: &Option<String>| match file {
-            Some(file) => expand_with(file, variable).map(|file| Some(file.into())),
+        let path = |member: &str, file: &Option<String>| match file {
+            Some(file) => expand_member(member, file, variable).map(|file| Some(file.into())),
             None => Ok(None),
         };
-        let files = || {
-            Ok(CertificateFiles {
-                ca: path(&self.ca)?,
-                client_cert: path(&self.client_cert)?,
-                client_key: path(&self.client_key)?,
-            })
+        let files = CertificateFiles {
+            ca: path("ca", &self.ca)?,
+            client_cert: path("client-cert", &self.client_cert)?,
+            client_key: path("client-key", &self.client_key)?,
         };
-        let files = files().map_err(ClientError::Config)?;
         let options = HyperOptions::default().certificate_files(&files);
         options.map_err(|error| ClientError::Config(error.to_string()))
     }
@@ -320,13 +368,18 @@ impl ServerEntry {
 
     /// Returns the HTTP transport that the member `type` selects.
     fn transport(&self) -> Result<HttpTransport, ClientError> {
-        match self.kind.as_deref() {
-            None | Some("http") => Ok(HttpTransport::Automatic),
-            Some("streamable-http" | "streamableHttp") => Ok(HttpTransport::Streamable),
-            Some("sse") => Ok(HttpTransport::Sse),
-            Some(other) => {
+        let Some(kind) = self.kind.as_deref() else {
+            return Ok(HttpTransport::Automatic);
+        };
+        // Clients write `streamable-http`, `streamableHttp` and `streamable_http`.
+        let letters = kind.chars().filter(|letter| !matches!(letter, '-' | '_'));
+        match &*letters.collect::<String>().to_ascii_lowercase() {
+            "http" | "remote" => Ok(HttpTransport::Automatic),
+            "streamablehttp" | "streamable" | "httpstream" => Ok(HttpTransport::Streamable),
+            "sse" => Ok(HttpTransport::Sse),
+            _ => {
                 let message =
-                    format!("the type {other:?} has no `url`; use http, streamable-http or sse");
+                    format!("the type {kind:?} has no `url`; use http, streamable-http or sse");
                 Err(ClientError::Config(message))
             }
         }
@@ -341,7 +394,30 @@ pub fn expand_variables(text: &str) -> Result<String, ClientError> {
     expand_with(text, |name| std::env::var(name).ok()).map_err(ClientError::Config)
 }
 
-/// Substitutes variables for `${NAME}` and `${NAME:-default}`; `variable` returns the value of a variable.
+/// Removes and returns a member, or the default without one.
+fn take<T: DeserializeOwned + Default>(
+    members: &mut Map<String, Value>,
+    name: &str,
+) -> Result<T, String> {
+    let value = members.remove(name).map(serde_json::from_value::<T>);
+    let value = value.transpose();
+    value
+        .map(Option::unwrap_or_default)
+        .map_err(|error| format!("`{name}`: {error}"))
+}
+
+/// Substitutes variables in a member of an entry; `variable` returns the value of a variable.
+fn expand_member(
+    member: &str,
+    text: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<String, ClientError> {
+    let expanded = expand_with(text, variable);
+    expanded.map_err(|error| ClientError::Config(format!("`{member}`: {error}")))
+}
+
+/// Substitutes variables for `${NAME}`, `${env:NAME}` and `${NAME:-default}`, and the places that editors name; `variable` returns
+/// the value of a variable.
 fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -355,7 +431,13 @@ fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<
             None => (inner, None),
         };
         let name = name.strip_prefix("env:").unwrap_or(name);
-        let value = variable(name).or_else(|| default.map(str::to_owned));
+        if name.contains(':') {
+            return Err(format!(
+                "`${{{inner}}}` is known to the client of this file alone; set a variable of the environment, and write `${{NAME}}`"
+            ));
+        }
+        let value = variable(name).or_else(|| place_of_editor(name));
+        let value = value.or_else(|| default.map(str::to_owned));
         out.push_str(&value.ok_or_else(|| {
             format!(
                 "the environment has no variable {name:?}; set it, or write `${{{name}:-default}}`"
@@ -365,6 +447,20 @@ fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// Returns the value of a variable that editors set: the folder in which this process was started is that of the project.
+fn place_of_editor(name: &str) -> Option<String> {
+    let folder = || std::env::current_dir().ok();
+    match name {
+        "workspaceFolder" => folder()?.to_str().map(str::to_owned),
+        "workspaceFolderBasename" => folder()?.file_name()?.to_str().map(str::to_owned),
+        "userHome" => ["HOME", "USERPROFILE"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok()),
+        "pathSeparator" | "/" => Some(std::path::MAIN_SEPARATOR.to_string()),
+        _ => None,
+    }
 }
 
 /// Returns true if the scheme of a URL is `http`, so that connections to it have no TLS.
@@ -397,6 +493,46 @@ mod tests {
             error.ends_with("it needs an object `mcpServers` of servers by name"),
             "{error}"
         );
+        let commented = "{ // mine\n \"mcpServers\": {\"a\": {\"enabled\": false,}, /* b */}, }";
+        let servers = ServerEntry::parse_all(commented).expect("a configuration");
+        assert!(servers["a"].as_ref().expect("an entry").disabled);
+    }
+
+    /// `env` of an entry has variables for its other members; an error names the member.
+    #[test]
+    fn variables_come_from_the_entry() {
+        let address = |members: &str| {
+            let file = format!(r#"{{"mcpServers":{{"a":{{{members}}}}}}}"#);
+            let servers = ServerEntry::parse_all(&file).expect("a configuration");
+            let entry = servers["a"].as_ref().expect("an entry");
+            let of_process = |name: &str| (name == "P").then(|| "p".to_owned());
+            match entry.resolve_address(of_process) {
+                Ok(ServerAddress::Command(command)) => format!("{command:?}"),
+                Ok(ServerAddress::Http(endpoint)) => format!("{endpoint:?}"),
+                Err(error) => error.to_string(),
+            }
+        };
+        let env = r#""env":{"X":"x","Y":"${P}y","P":"${P}+","Z":"${X}z"}"#;
+        let shown = address(&format!(
+            r#""url":"http://h/${{X}}/${{Y}}/${{P}}/${{Z}}",{env}"#
+        ));
+        assert!(shown.contains("\"/x/py/p+/xz\""), "{shown}");
+        for (members, expected) in [
+            (
+                r#""command":"x","args":["a","${GONE}"]"#,
+                "`args[1]`: the environment has no variable \"GONE\"; set it, or write `${GONE:-default}`",
+            ),
+            (
+                r#""command":"x","env":{"A":"${A}"}"#,
+                "`env.A`: the environment has no variable \"A\"; set it, or write `${A:-default}`",
+            ),
+            (
+                r#""url":"http://h/","headers":{"B":"${input:b}"}"#,
+                "`headers.B`: `${input:b}` is known to the client of this file alone; set a variable of the environment, and write `${NAME}`",
+            ),
+        ] {
+            assert_eq!(address(members), expected);
+        }
     }
 
     /// An entry may pin the revision of its server; an unknown revision is an error that lists the known ones.

@@ -9,6 +9,7 @@ mod call;
 mod catalogue;
 mod config;
 mod error;
+mod file;
 mod names;
 mod prefixes;
 mod server;

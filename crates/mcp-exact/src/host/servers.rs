@@ -42,7 +42,8 @@ impl Preparation {
 impl Host {
     /// Adds a server and connects it, as [`HostBuilder::start`](super::HostBuilder::start) does, with the same
     /// [configuration](super::HostBuilder::configure) and policies. Tools of other servers keep their names. For an entry of a
-    /// configuration file, `connect` is [`ServerEntry::connect`](super::ServerEntry::connect).
+    /// configuration file, `connect` is that of [`ServerEntry::connect`](super::ServerEntry::connect), which switches off the tools that the
+    /// entry does.
     ///
     /// A host that several tasks share is in a lock for this, such as `tokio::sync::RwLock`.
     ///

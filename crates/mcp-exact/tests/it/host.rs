@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_exact::transport::memory_pair;
 use mcp_exact::{
     Catalogue, Client, ClientError, Cx, Host, HostError, Input, JsonObject, RawJson, RawRequest,
-    SendError, Server, ServerBuilder, ServerState, Tool, ToolEntry,
+    SendError, Server, ServerBuilder, ServerState, Tool, ToolEntry, ToolFilter,
 };
 
 use crate::common::object;
@@ -31,9 +31,10 @@ async fn failing_servers_do_not_affect_others() {
             r#"{"mcpServers":{
             "missing":{"command":"/does/not/exist"},
             "odd":{},
-            "port":{"command":"x","env":{"PORT":8080}},
+            "port":{"command":"x","timeout":"60"},
             "text":{"command":"x","args":"y"},
-            "off":{"command":"/does/not/exist","disabled":true}
+            "off":{"command":"/does/not/exist","disabled":true},
+            "switched":{"command":"/does/not/exist","enabled":false}
         }}"#,
         )
         .expect("a configuration")
@@ -44,7 +45,7 @@ async fn failing_servers_do_not_affect_others() {
     let failed: Vec<&str> = host.failures().map(|(name, _)| name).collect();
     assert_eq!(failed, ["missing", "odd", "port", "silent", "text"]);
     let (_, error) = host.failures().nth(2).expect("a failure");
-    let expected = "the entry cannot be read: invalid type: integer `8080`, expected a string at \"/env/PORT\"";
+    let expected = "the entry cannot be read: `timeout`: invalid type: string \"60\", expected u64";
     assert_eq!(error.to_string(), expected);
     let (_, error) = host.failures().nth(3).expect("a failure");
     let mut late = ClientError::HostTimedOut {
@@ -502,4 +503,40 @@ async fn catalogue_describes_tools() {
     let found: Vec<&str> = found.iter().map(|tool| tool.name()).collect();
     assert_eq!(found, ["files__read"]);
     host.close();
+}
+
+/// Tools that are switched off are in no list and cannot be called, at every entrance of client and host.
+#[tokio::test]
+async fn tools_are_switched_off() {
+    let filter = ToolFilter::default().deny("excludeTools", ["remove"]);
+    let connect = Client::in_memory(&echo()).tool_filter(filter);
+    let mut host = Host::builder()
+        .server("files", connect.clone())
+        .start()
+        .await;
+    let client = host.add("more", connect).await.expect("connected");
+    let tools = host.tools().await.tools;
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    assert_eq!(names, ["files__read_text_file", "more__read_text_file"]);
+    let off = ClientError::ToolOff {
+        tool: "remove".to_owned(),
+        key: "excludeTools".to_owned(),
+    };
+    for server in ["files", "more"] {
+        let refused = host.call(&format!("{server}__remove"), &()).await;
+        let error = HostError::Client {
+            server: server.to_owned(),
+            error: off.clone(),
+        };
+        assert_eq!(refused.expect_err(server), error);
+    }
+    let text = "the tool \"remove\" is switched off by `excludeTools` in the configuration of its server; change that list to use the tool";
+    assert_eq!(off.to_string(), text);
+    let listed = client.request("tools/list", None).await.expect("a list");
+    assert!(!listed.text().contains("remove"), "{listed}");
+    let params = object(r#"{"name":"remove","arguments":{"encoding":1}}"#);
+    let called = client.request("tools/call", Some(params)).await;
+    assert_eq!(called.expect_err("switched off"), off);
+    let called = client.call_tool("read_text_file", &object(r#"{"encoding":1}"#));
+    assert!(called.await.is_ok());
 }

@@ -9,6 +9,8 @@ mod options;
 mod remains;
 mod state;
 mod supervise;
+#[cfg(feature = "process")]
+mod tools_off;
 #[cfg(feature = "validation")]
 mod validators;
 
@@ -342,6 +344,8 @@ impl ClientLink {
         let taken = outgoing::convert_received_result(method, result, revision, policy);
         let (result, repairs) = taken.map_err(ClientError::Result)?;
         self.repairs().report(method, repairs);
+        #[cfg(feature = "process")]
+        let result = self.without_tools_off(method, result);
         Ok(result)
     }
 

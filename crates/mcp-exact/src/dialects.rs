@@ -1,0 +1,432 @@
+//! The forms that clients give to the entries of their configuration files: each becomes the one that `ServerEntry` describes.
+//!
+//! The program reads the files of clients by it, too.
+
+use mcp_exact_tool_schema::ToolFilter;
+use serde_json::{Map, Value};
+
+/// Members with the URL of a server.
+pub const URL_MEMBERS: [&str; 6] = [
+    "url",
+    "httpUrl",
+    "serverUrl",
+    "http_url",
+    "server_url",
+    "endpoint",
+];
+
+/// Members with the transport of a server.
+const KINDS: [&str; 4] = ["type", "transport", "transportType", "transport_type"];
+
+/// Lists of the only tools that are switched on.
+const ALLOWED: [&str; 6] = [
+    "includeTools",
+    "include_tools",
+    "enabledTools",
+    "enabled_tools",
+    "allowedTools",
+    "allowed_tools",
+];
+
+/// Lists of tools that are switched off.
+const DENIED: [&str; 8] = [
+    "excludeTools",
+    "excludedTools",
+    "exclude_tools",
+    "excluded_tools",
+    "disabledTools",
+    "disabled_tools",
+    "blockedTools",
+    "blocked_tools",
+];
+
+/// Members that are read as they are, by the names that clients give to them, and the names here.
+const OWN: [(&str, &str); 12] = [
+    ("revision", "revision"),
+    ("protocolVersion", "revision"),
+    ("timeout", "timeout"),
+    ("message-bytes", "message-bytes"),
+    ("messageBytes", "message-bytes"),
+    ("max-pages", "max-pages"),
+    ("maxPages", "max-pages"),
+    ("ca", "ca"),
+    ("client-cert", "client-cert"),
+    ("clientCert", "client-cert"),
+    ("client-key", "client-key"),
+    ("clientKey", "client-key"),
+];
+
+/// Members for people, and of the shops that have written an entry: they say nothing about the connection.
+const REMARKS: [&str; 16] = [
+    "$schema",
+    "_comment",
+    "comment",
+    "description",
+    "displayName",
+    "gallery",
+    "homepage",
+    "icon",
+    "iconPath",
+    "id",
+    "metadata",
+    "name",
+    "note",
+    "source",
+    "title",
+    "version",
+];
+
+/// Number of seconds from which on a `timeout` may be one in milliseconds.
+const MAYBE_MILLISECONDS: u64 = 1000;
+
+/// An entry in the members of `ServerEntry`.
+#[derive(Debug, Default)]
+pub struct EntryReading {
+    /// Members without those of the other fields.
+    pub members: Map<String, Value>,
+    /// Tools that are switched on.
+    pub tools: ToolFilter,
+    /// What has no effect, or perhaps another one than is meant.
+    pub notes: Vec<String>,
+}
+
+/// Reads an entry.
+///
+/// # Errors
+/// Returns which member is wrong.
+pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
+    let mut reading = EntryReading::default();
+    let (mut unused, mut words, mut args) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut env, mut headers, mut inherited) = (Map::new(), Map::new(), Vec::new());
+    let (mut url, mut kind) = (None, None);
+    for (name, value) in entry {
+        match name.as_str() {
+            _ if value.is_null() => {}
+            "command" => words = command(value, &mut env)?,
+            "args" => args = list(value, &name)?,
+            "env" | "environment" => env.append(&mut strings(value, &name)?),
+            "inherit-env" | "inheritEnv" | "env_vars" => inherited.extend(list(value, &name)?),
+            "cwd" | "workingDirectory" | "working_directory" => {
+                reading
+                    .members
+                    .insert("cwd".to_owned(), string(value, &name)?);
+            }
+            "headers" | "http_headers" => headers.append(&mut strings(value, &name)?),
+            "env_http_headers" => {
+                for (header, variable) in strings(value, &name)? {
+                    headers.insert(header, reference("", &variable));
+                }
+            }
+            "bearer_token_env_var" => {
+                let token = reference("Bearer ", &string(value, &name)?);
+                headers.insert("Authorization".to_owned(), token);
+            }
+            "disabled" | "enabled" | "isActive" => {
+                let Some(flag) = value.as_bool() else {
+                    return Err(format!("`{name}` must be true or false"));
+                };
+                if flag == (name == "disabled") {
+                    let disabled = "disabled".to_owned();
+                    reading.members.insert(disabled, Value::Bool(true));
+                }
+            }
+            "tools" => reading.tools = tools(reading.tools, value)?,
+            key if ALLOWED.contains(&key) => {
+                reading.tools = reading.tools.allow(key, texts(list(value, key)?));
+            }
+            key if DENIED.contains(&key) => {
+                reading.tools = reading.tools.deny(key, texts(list(value, key)?));
+            }
+            // Some clients write all members.
+            key if URL_MEMBERS.contains(&key) && is_empty(&value) => {}
+            key if URL_MEMBERS.contains(&key) => only(&mut url, &name, string(value, &name)?)?,
+            key if KINDS.contains(&key) => only(&mut kind, &name, string(value, &name)?)?,
+            key if REMARKS.contains(&key) || is_empty(&value) => {}
+            key => match OWN.iter().find(|(of_client, _)| *of_client == key) {
+                Some((_, own)) => drop(reading.members.insert((*own).to_owned(), value)),
+                None => unused.push(name),
+            },
+        }
+    }
+    if let (Some((url, _)), false) = (&url, words.is_empty()) {
+        return Err(format!(
+            "the entry has `command` and `{url}`; remove one of them"
+        ));
+    }
+    // Where a command is, other transports are those of another client.
+    if let Some((name, value)) = kind {
+        let is_used = words.is_empty() || matches!(value.as_str(), Some("stdio" | "local"));
+        if is_used {
+            reading.members.insert("type".to_owned(), value);
+        } else {
+            unused.push(name);
+        }
+    }
+    let seconds = reading.members.get("timeout").and_then(Value::as_u64);
+    if let Some(seconds) = seconds.filter(|seconds| *seconds >= MAYBE_MILLISECONDS) {
+        reading.notes.push(format!(
+            "`timeout` is {seconds} seconds here; if milliseconds are meant, write {}",
+            seconds / 1000
+        ));
+    }
+    unused.sort_unstable();
+    if !unused.is_empty() {
+        let names: Vec<String> = unused.iter().map(|name| format!("`{name}`")).collect();
+        let verb = if names.len() == 1 { "has" } else { "have" };
+        reading
+            .notes
+            .push(format!("{} {verb} no effect here", names.join(", ")));
+    }
+    if !words.is_empty() {
+        let command = words.remove(0);
+        reading.members.insert("command".to_owned(), command);
+    }
+    words.append(&mut args);
+    let members = [
+        ("args", Value::Array(words)),
+        ("env", Value::Object(env)),
+        ("headers", Value::Object(headers)),
+        ("inherit-env", Value::Array(inherited)),
+        ("url", url.map_or(Value::Null, |(_, url)| url)),
+    ];
+    let members = members.into_iter().filter(|(_, value)| !is_empty(value));
+    let members = members.map(|(name, value)| (name.to_owned(), value));
+    reading.members.extend(members);
+    Ok(reading)
+}
+
+/// Sets what an entry may have by one member alone.
+fn only(known: &mut Option<(String, Value)>, name: &str, value: Value) -> Result<(), String> {
+    match known {
+        Some((other, same)) if *same != value => Err(format!(
+            "the entry has `{other}` and `{name}`; remove one of them"
+        )),
+        _ => {
+            *known = Some((name.to_owned(), value));
+            Ok(())
+        }
+    }
+}
+
+/// Returns the words of a command: a string, a list, or the object of older files of Zed, with its variables.
+fn command(command: Value, env: &mut Map<String, Value>) -> Result<Vec<Value>, String> {
+    let words = match command {
+        Value::Object(mut members) => {
+            let path = members.remove("path").ok_or("`command` needs `path`")?;
+            let mut words = vec![string(path, "path")?];
+            words.extend(list(members.remove("args").unwrap_or_default(), "args")?);
+            env.append(&mut strings(
+                members.remove("env").unwrap_or_default(),
+                "env",
+            )?);
+            words
+        }
+        Value::Array(_) => list(command, "command")?,
+        command => vec![string(command, "command")?],
+    };
+    match words.first() {
+        Some(Value::String(program)) if !program.is_empty() => Ok(words),
+        _ => Err("`command` is empty".to_owned()),
+    }
+}
+
+/// Adds the member `tools`: a list of the tools that are switched on (Copilot CLI), or an object of tools by name that says of each
+/// whether it is (MCPHub).
+fn tools(filter: ToolFilter, value: Value) -> Result<ToolFilter, String> {
+    let Value::Object(tools) = value else {
+        return Ok(filter.allow("tools", texts(list(value, "tools")?)));
+    };
+    let mut off = Vec::new();
+    for (name, value) in tools {
+        let flag = value.get("enabled").unwrap_or(&value);
+        match flag {
+            Value::Bool(false) => off.push(name),
+            Value::Bool(true) | Value::Object(_) => {}
+            _ => return Err(format!("`tools.{name}` must be true or false")),
+        }
+    }
+    if off.is_empty() {
+        return Ok(filter);
+    }
+    Ok(filter.deny("tools", off))
+}
+
+/// Returns a value that names a variable.
+fn reference(before: &str, variable: &Value) -> Value {
+    let variable = variable.as_str().unwrap_or_default();
+    Value::String(format!("{before}${{{variable}}}"))
+}
+
+/// Returns a string, or the text of a number or a boolean.
+fn string(value: Value, name: &str) -> Result<Value, String> {
+    match value {
+        Value::String(_) => Ok(value),
+        Value::Number(_) | Value::Bool(_) => Ok(Value::String(value.to_string())),
+        _ => Err(format!("`{name}` must be a string")),
+    }
+}
+
+fn list(value: Value, name: &str) -> Result<Vec<Value>, String> {
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(items) => items.into_iter().map(|item| string(item, name)).collect(),
+        _ => Err(format!("`{name}` must be a list of strings")),
+    }
+}
+
+fn strings(value: Value, name: &str) -> Result<Map<String, Value>, String> {
+    match value {
+        Value::Null => Ok(Map::new()),
+        Value::Object(members) => {
+            let members = members.into_iter().filter(|(_, value)| !value.is_null());
+            let texts = members.map(|(key, value)| {
+                let text = string(value, &format!("{name}.{key}"))?;
+                Ok::<_, String>((key, text))
+            });
+            texts.collect()
+        }
+        _ => Err(format!("`{name}` must be an object of strings")),
+    }
+}
+
+fn texts(list: Vec<Value>) -> impl Iterator<Item = String> {
+    let texts = list.into_iter();
+    texts.filter_map(|text| text.as_str().map(str::to_owned))
+}
+
+/// Returns true if a value says nothing, as the empty list of tools that need no approval does.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(true) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_value(entry: Value) -> Result<EntryReading, String> {
+        let Value::Object(entry) = entry else {
+            return Err("no object".to_owned());
+        };
+        read_entry(entry)
+    }
+
+    /// The members of all clients become those of an entry.
+    #[test]
+    fn entries_of_all_clients_are_read() {
+        for (client, entry, expected) in [
+            (
+                "Gemini CLI",
+                json!({"httpUrl": "https://h/", "headers": {"A": 1}}),
+                json!({"url": "https://h/", "headers": {"A": "1"}}),
+            ),
+            (
+                "Windsurf",
+                json!({"serverUrl": "https://h/", "disabled": true}),
+                json!({"url": "https://h/", "disabled": true}),
+            ),
+            (
+                "Codex",
+                json!({"command": "x", "enabled": false, "env_vars": ["A"], "cwd": "/c"}),
+                json!({"command": "x", "disabled": true, "inherit-env": ["A"], "cwd": "/c"}),
+            ),
+            (
+                "Codex",
+                json!({"url": "https://h/", "bearer_token_env_var": "T", "env_http_headers": {"X": "Y"}}),
+                json!({"url": "https://h/", "headers": {"Authorization": "Bearer ${T}", "X": "${Y}"}}),
+            ),
+            (
+                "opencode",
+                json!({"type": "local", "command": ["npx", "-y", "x"], "environment": {"A": "b"}, "enabled": true}),
+                json!({"type": "local", "command": "npx", "args": ["-y", "x"], "env": {"A": "b"}}),
+            ),
+            (
+                "Zed",
+                json!({"source": "custom", "command": {"path": "x", "args": ["a"], "env": {"A": "b"}}, "settings": {}}),
+                json!({"command": "x", "args": ["a"], "env": {"A": "b"}}),
+            ),
+            (
+                "Cherry Studio",
+                json!({"isActive": false, "command": "x", "args": null, "name": "n"}),
+                json!({"command": "x", "disabled": true}),
+            ),
+        ] {
+            let reading = read_value(entry).expect(client);
+            assert_eq!(Value::Object(reading.members), expected, "{client}");
+            assert_eq!(reading.notes, Vec::<String>::new(), "{client}");
+        }
+    }
+
+    /// Lists of tools have the keys of their clients.
+    #[test]
+    fn lists_of_tools_are_read() {
+        for (entry, expected) in [
+            (
+                json!({"includeTools": ["a", "b"], "excludeTools": ["b"]}),
+                "not b (`excludeTools`); only a, b (`includeTools`)",
+            ),
+            (
+                json!({"enabled_tools": [], "disabled_tools": ["c"]}),
+                "not c (`disabled_tools`); none (`enabled_tools`)",
+            ),
+            (json!({"disabledTools": ["a"]}), "not a (`disabledTools`)"),
+            (json!({"tools": ["*"]}), "only * (`tools`)"),
+            (
+                json!({"tools": {"a": {"enabled": false}, "b": {"description": "x"}, "c": true}}),
+                "not a (`tools`)",
+            ),
+        ] {
+            let reading = read_value(entry).expect(expected);
+            assert_eq!(reading.tools.to_string(), expected);
+        }
+    }
+
+    /// What has no effect is named once; what is wrong is an error that names the member.
+    #[test]
+    fn unused_members_are_named() {
+        let entry = json!({"command": "x", "type": "http", "autoApprove": ["a"], "alwaysAllow": [], "envFile": ".env", "timeout": 60000});
+        let notes = read_value(entry).expect("an entry").notes;
+        assert_eq!(
+            notes,
+            [
+                "`timeout` is 60000 seconds here; if milliseconds are meant, write 60",
+                "`autoApprove`, `envFile`, `type` have no effect here"
+            ]
+        );
+        for (entry, expected) in [
+            (
+                json!({"command": "x", "httpUrl": "y"}),
+                "the entry has `command` and `httpUrl`; remove one of them",
+            ),
+            (
+                json!({"url": "x", "httpUrl": "y"}),
+                "the entry has `httpUrl` and `url`; remove one of them",
+            ),
+            (json!({"command": []}), "`command` is empty"),
+            (json!({"args": "a"}), "`args` must be a list of strings"),
+            (
+                json!({"env": ["A=1"]}),
+                "`env` must be an object of strings",
+            ),
+            (json!({"env": {"A": []}}), "`env.A` must be a string"),
+            (json!({"enabled": "no"}), "`enabled` must be true or false"),
+            (
+                json!({"disabledTools": "a"}),
+                "`disabledTools` must be a list of strings",
+            ),
+            (
+                json!({"tools": {"a": 1}}),
+                "`tools.a` must be true or false",
+            ),
+        ] {
+            assert_eq!(read_value(entry).err().as_deref(), Some(expected));
+        }
+    }
+}
