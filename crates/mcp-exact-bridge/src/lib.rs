@@ -145,7 +145,7 @@ pub use around::hooks::{
 pub use around::limits::PrincipalLimits;
 pub use around::loss_rules::{LossHook, LossReport, LossRule};
 pub use around::metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState, Usage};
-pub use around::names::Prefix;
+pub use around::names::{Prefix, check_server_name};
 pub use around::options::{BridgeError, Options};
 pub use around::pins::{PinChange, PinCounts, PinObserver, PinPolicy, Pins, UnpinnedTool};
 pub use around::repairs::{NewRepair, RepairCounts, RepairObserver};
@@ -157,7 +157,9 @@ pub use clients::bridge::Bridge;
 pub use clients::first_client::FirstClient;
 pub use clients::update::{ServerUpdate, Update};
 pub use mcp_exact_session::{LossPolicy, Offer, OpenFailure, Seal};
-pub use mcp_exact_tool_schema::{Catalogue, CatalogueError, Difference, Shape, ToolEntry};
+pub use mcp_exact_tool_schema::{
+    Catalogue, CatalogueError, Difference, Shape, ToolEntry, ToolFilter,
+};
 pub use route::backends::remembered_bytes;
 pub use servers::upstream::{Connected, Prepared, SharedUpstream, Upstream};
 pub use servers::upstream_settings::{ConfiguredUpstream, UpstreamSettings};

@@ -110,6 +110,16 @@ impl Gate {
         catalogue.is_some_and(|catalogue| catalogue.listed_name(own).is_none())
     }
 
+    /// Returns the error for a tool or prompt of a server that the principal cannot use. The name is the one in the server's own list.
+    fn unknown_item(&self, server: Option<&str>, kind: Kind, own: &str) -> PeerError {
+        let catalogue = self.catalogue(server).filter(|_| kind == Kind::Tool);
+        let key = catalogue.and_then(|catalogue| catalogue.filter().key_against(own));
+        key.map_or_else(
+            || unknown_item(kind, own),
+            |key| tool_switched_off(own, key),
+        )
+    }
+
     /// Returns true if a rule is for the server with this name and the principal.
     pub(crate) fn has_rule(&self, server: Option<&str>) -> bool {
         server.is_some_and(|name| access::has_rule(&self.rules.access, name, self.principal()))
@@ -149,7 +159,7 @@ impl Gate {
         match Target::of(request.method(), request.params()) {
             Target::Missing(name) => Err(missing_member(name)),
             Target::Named(kind, name) if self.shows_named(server, kind, &name) => admitted(request),
-            Target::Named(kind, name) => Err(unknown_item(kind, &name)),
+            Target::Named(kind, name) => Err(self.unknown_item(server, kind, &name)),
             Target::Resource(_) if !self.has_rule(server) => admitted(request),
             Target::Resource(uri) => {
                 let Some(normal) = ResourceUri::parse(&uri) else {
@@ -220,6 +230,13 @@ pub(crate) fn unknown_item(kind: Kind, name: &str) -> PeerError {
         Kind::Prompt => "prompt",
     };
     PeerError::invalid_params(format!("Unknown {what}: {name}"))
+}
+
+/// Returns the error for a tool that a list in the configuration of its server switches off.
+pub(crate) fn tool_switched_off(name: &str, key: &str) -> PeerError {
+    PeerError::invalid_params(format!(
+        "Unknown tool: {name} (`{key}` in the configuration of its server switches it off)"
+    ))
 }
 
 /// Returns the error for a missing or hidden resource, with the code of the client's revision (`server/resources`,

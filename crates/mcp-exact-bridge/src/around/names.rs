@@ -248,18 +248,7 @@ fn hash(name: &str) -> u32 {
 pub(crate) fn check_server_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<(), String> {
     let mut seen = Vec::new();
     for name in names {
-        let is_kept =
-            |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
-        let is_right = (1..=32).contains(&name.len())
-            && name.chars().all(is_kept)
-            && !name.contains(SEPARATOR)
-            && !name.ends_with('_');
-        if !is_right {
-            return Err(format!(
-                "{name:?} cannot be the name of a server: use 1 to 32 letters, digits, `-` and `_`, \
-                 without `__` and without `_` at the end"
-            ));
-        }
+        check_server_name(name)?;
         // In URIs, names are hosts, whose case has no meaning.
         if let Some(other) = seen
             .iter()
@@ -272,6 +261,24 @@ pub(crate) fn check_server_names<'n>(names: impl Iterator<Item = &'n str>) -> Re
         seen.push(name);
     }
     Ok(())
+}
+
+/// Checks that a name can be that of a server of a [`Bridge`](crate::Bridge).
+///
+/// # Errors
+/// What is wrong with the name, and which names are possible.
+pub fn check_server_name(name: &str) -> Result<(), String> {
+    let is_kept = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+    let is_right = (1..=32).contains(&name.len())
+        && name.chars().all(is_kept)
+        && !name.contains(SEPARATOR)
+        && !name.ends_with('_');
+    if is_right {
+        return Ok(());
+    }
+    Err(format!(
+        "{name:?} cannot be the name of a server: use 1 to 32 letters, digits, `-` and `_`, without `__` and without `_` at the end"
+    ))
 }
 
 /// Returns an error if a catalogue gives tools of two servers the same name and no prefix tells them apart.

@@ -422,7 +422,32 @@ impl SharedState {
         };
         found
             .filter(is_shown)
-            .ok_or_else(|| self.refuse(request, gate::unknown_item(kind, name)))
+            .ok_or_else(|| self.refuse(request, self.unknown_item(gate, kind, name)))
+    }
+
+    /// Returns the error for a name that is that of no tool or prompt for the client. For a tool that the configuration of its server
+    /// switches off, it names the list.
+    fn unknown_item(&self, gate: &Gate, kind: Kind, name: &str) -> PeerError {
+        let unknown = || gate::unknown_item(kind, name);
+        if kind != Kind::Tool {
+            return unknown();
+        }
+        let catalogue_of = |server: &Server| gate.catalogue(server.listed_name());
+        let key = match self.names.find(kind, name) {
+            Some((server, listed)) => catalogue_of(&self.backends.get(server))
+                .and_then(|catalogue| catalogue.key_against(&listed).map(str::to_owned)),
+            // A name that was never listed does not say whose it is, unless a list has it.
+            None => self.backends.all().iter().find_map(|server| {
+                let catalogue = catalogue_of(server)?;
+                let key = if self.is_joint {
+                    catalogue.filter().key_denying(name)
+                } else {
+                    catalogue.key_against(name)
+                };
+                key.map(str::to_owned)
+            }),
+        };
+        key.map_or_else(unknown, |key| gate::tool_switched_off(name, &key))
     }
 
     /// Returns the name that a server itself has for a tool or prompt; `None` if the catalogue gives the name to no tool.
