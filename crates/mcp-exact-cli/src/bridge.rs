@@ -26,7 +26,7 @@ mod telemetry;
 pub mod users;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -35,7 +35,8 @@ use mcp_exact::transport::http::server::{Authenticate, HttpListener};
 use mcp_exact::transport::{ConnectionOptions, StdioTransport, stdio};
 use mcp_exact_bridge::{Bridge, FirstClient, LossHook};
 
-use self::operations::Operations;
+use self::config::LeftOut;
+use self::operations::{NamesLeftOut, Operations};
 use self::reload::ConfigReloader;
 use self::reported_losses::ReportedLosses;
 use self::sessions::OpenedStores;
@@ -124,11 +125,13 @@ async fn run_bridge(
 ) -> anyhow::Result<Outcome> {
     let setup = Setup::from_arguments(arguments)?;
     if arguments.limits {
+        setup.config.check_entries()?;
         let (http, listen) = (setup.http_options(None), setup.listen_options());
         limits::Limits::new(&setup, &http, &listen).print()?;
         return Ok(Outcome::Valid);
     }
     let observation = log::LogAndTraces::start(arguments.log.as_deref(), &setup.config)?;
+    setup.config.warn(&setup.servers);
     let served = serve(setup, &observation.stderr(), audit).await;
     observation.end().await;
     served
@@ -165,11 +168,13 @@ async fn serve(
     };
     let bridge = setup.connect(first_client(transport.as_mut())).await?;
     let _ = created.set(bridge.clone());
-    let watching = ConfigReloader::new(&setup, &bridge, stderr)
+    let left_out = setup.config.left_out.iter();
+    let left_out: NamesLeftOut = Arc::new(Mutex::new(left_out.map(LeftOut::name).collect()));
+    let watching = ConfigReloader::new(&setup, &bridge, stderr, &left_out)
         .map(ConfigReloader::watch)
         .map(tokio::spawn);
     let served = match (&setup.listen, transport) {
-        (Some(address), _) => serve_http(&setup, &bridge, address, clients).await,
+        (Some(address), _) => serve_http(&setup, &bridge, address, clients, left_out).await,
         (None, Some(transport)) => serve_stdio(&setup, &bridge, transport).await,
         (None, None) => Ok(()),
     };
@@ -225,12 +230,14 @@ async fn serve_http(
     bridge: &Bridge,
     address: &str,
     clients: Option<Arc<dyn Authenticate>>,
+    left_out: NamesLeftOut,
 ) -> anyhow::Result<()> {
     let listener = HttpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
     let is_ending = Arc::new(AtomicBool::new(false));
     let operations = Operations {
         bridge: bridge.clone(),
+        left_out,
         has_metrics: setup.config.metrics,
         is_ending: Arc::clone(&is_ending),
         clients,
@@ -249,7 +256,7 @@ async fn serve_http(
     print_to_stderr(&text!(
         "listening at http://{}/mcp, {}",
         address,
-        Untrusted(&format_servers(bridge))
+        Untrusted(&format_servers(bridge, &setup.config.left_out))
     ));
     let shutdown = async move {
         signal.await;

@@ -19,6 +19,9 @@ pub struct Named {
     pub headers: Vec<String>,
     /// Folder of its process.
     pub folder: Option<PathBuf>,
+    /// Its tools that are switched on.
+    #[cfg(feature = "client")]
+    pub tools: mcp_exact::ToolFilter,
 }
 
 /// What the command line gives in the place of what the entry of a configured server says.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcp_exact::{KeyRing, ServerEntry, expand_variables};
+use mcp_exact::{ClientError, KeyRing, ServerEntry, expand_variables};
 use mcp_exact_bridge::{AccessRule, Catalogue, LossRule, Prefix, PrincipalLimits, Seal};
 use serde::Deserialize;
 
@@ -20,7 +20,7 @@ pub use self::tools::{Pinned, Search};
 use self::tools::{Tool, add_tools, check_names_of_search};
 #[cfg(not(feature = "oauth"))]
 use self::upstreams::ServerOAuth;
-pub use self::upstreams::{ConfiguredServer, Schemas};
+pub use self::upstreams::{ConfiguredServer, LeftOut, Schemas};
 use self::upstreams::{ServerAuth, ServerOptions, ServerOptionsByName, configured_servers};
 use super::audit;
 use super::losses::Losses;
@@ -110,7 +110,13 @@ pub struct Config {
     /// What clients see of the tools of all servers.
     #[serde(skip)]
     pub catalogue: Catalogue,
+    /// Servers that are left out, because their entries cannot be used.
+    #[serde(skip)]
+    pub left_out: Vec<LeftOut>,
 }
+
+/// Entries of servers by name, or what is wrong with them.
+type Entries = BTreeMap<String, Result<ServerEntry, ClientError>>;
 
 /// Authorization server whose tokens clients must present.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -326,14 +332,17 @@ impl From<Server> for ServerEntry {
 }
 
 impl Config {
-    /// Reads a configuration file, and returns its settings and its servers. A file that starts with `{` is parsed as
-    /// `mcp.json`.
+    /// Reads a configuration file, and returns its settings and its servers. A file that starts with `{` or a comment of JSON is
+    /// parsed as `mcp.json`. A server whose entry cannot be used is left out, unless it is the only one.
     pub fn read(path: &Path) -> anyhow::Result<(Self, Vec<ConfiguredServer>)> {
         let whole = std::fs::read_to_string(path);
         let whole = whole.with_context(|| format!("cannot read {}", path.display()))?;
         let text = whole.strip_prefix('\u{feff}').unwrap_or(&whole);
-        let read = if text.trim_start().starts_with('{') {
-            parse_entries(text).map(|servers| (Self::default(), servers, BTreeMap::new()))
+        let read = if text.trim_start().starts_with(['{', '/']) {
+            let entries = ServerEntry::parse_all(text);
+            entries
+                .map(|entries| (Self::default(), entries, BTreeMap::new()))
+                .map_err(anyhow::Error::from)
         } else {
             Self::parse_toml(text)
         };
@@ -341,16 +350,19 @@ impl Config {
             read.with_context(|| path.display().to_string())?;
         config.check().with_context(|| path.display().to_string())?;
         let servers = configured_servers(entries, &mut options);
-        let servers = servers.with_context(|| path.display().to_string())?;
+        let (servers, left_out) = servers.with_context(|| path.display().to_string())?;
+        for server in &servers {
+            let tools = server.entry.tools.clone();
+            config.catalogue.set_filter(&server.name, tools);
+        }
+        config.left_out = left_out;
         config.text = whole;
         Ok((config, servers))
     }
 
     /// Parses a TOML file; returns its settings, the `mcp.json` entries of its servers, and the other options of its
     /// servers.
-    fn parse_toml(
-        text: &str,
-    ) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>, ServerOptionsByName)> {
+    fn parse_toml(text: &str) -> anyhow::Result<(Self, Entries, ServerOptionsByName)> {
         let mut config: Self = toml::from_str(text)?;
         let (mut entries, mut options) = (BTreeMap::new(), ServerOptionsByName::new());
         for (name, mut server) in std::mem::take(&mut config.servers) {
@@ -369,7 +381,7 @@ impl Config {
                 schemas: server.schemas,
             };
             options.insert(name.clone(), dealing);
-            entries.insert(name, server.into());
+            entries.insert(name, Ok(server.into()));
         }
         Ok((config, entries, options))
     }
@@ -431,6 +443,33 @@ impl Config {
     /// Returns the limits of what all clients hold together, which are those of the file without a default.
     pub fn totals(&self) -> Limits {
         self.limits.unwrap_or_default()
+    }
+
+    /// Checks that no server is left out, for commands that are about the file.
+    ///
+    /// # Errors
+    /// What is wrong with the first entry that cannot be used.
+    pub fn check_entries(&self) -> anyhow::Result<()> {
+        match self.left_out.first() {
+            Some(left_out) => bail!("{left_out}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Logs the servers that are left out, and what has no effect in the entries of the others.
+    pub fn warn(&self, servers: &[ConfiguredServer]) {
+        for LeftOut { name, reason } in &self.left_out {
+            tracing::warn!(
+                server = name,
+                reason,
+                "the server is left out, because its entry cannot be used"
+            );
+        }
+        for ConfiguredServer { name, entry, .. } in servers {
+            if !entry.notes.is_empty() {
+                tracing::warn!(server = name, "{}", entry.notes.join("; "));
+            }
+        }
     }
 
     /// Checks the values of the configuration; the error names the invalid key.
@@ -541,14 +580,4 @@ impl Config {
         let changed = settings.into_iter().filter(|(_, is_other)| *is_other);
         changed.map(|(name, _)| name).collect()
     }
-}
-
-/// Parses the server entries of a file in `mcp.json` format.
-fn parse_entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
-    let entries = ServerEntry::parse_all(text)?.into_iter();
-    let entries = entries.map(|(name, entry)| {
-        let entry = entry.with_context(|| format!("server {name:?}"))?;
-        Ok((name, entry))
-    });
-    entries.collect()
 }

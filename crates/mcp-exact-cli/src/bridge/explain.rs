@@ -98,6 +98,7 @@ type LossesByKind = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
 async fn explain_server(gateway: &GatewayArguments) -> anyhow::Result<Outcome> {
     let lost = LossesByKind::default();
     let mut setup = Setup::from_arguments(gateway)?;
+    setup.config.check_entries()?;
     setup.is_serving = false;
     // Every loss is reported here, whatever becomes of it in the gateway.
     setup.options.rules.loss_rules.clear();
@@ -123,7 +124,7 @@ async fn explain_server(gateway: &GatewayArguments) -> anyhow::Result<Outcome> {
     let offered = setup.options.downstream_offer.revisions.clone();
     let bridge = setup.connect(std::future::ready(None)).await?;
     let mut out = stdout();
-    out.line(&text!("{}", Untrusted(&format_servers(&bridge))))?;
+    out.line(&text!("{}", Untrusted(&format_servers(&bridge, &[]))))?;
     let mut outcome = Outcome::Valid;
     for revision in offered.into_iter().rev() {
         let offers = format_offers(&bridge, revision).await?;

@@ -1,7 +1,7 @@
 //! Operational endpoints of `mcp-exact bridge` in addition to the MCP endpoint: `/healthz`, `/readyz` and `/metrics`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -13,10 +13,15 @@ use mcp_exact_bridge::Bridge;
 /// Media type of the Prometheus text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// Names of the servers that are left out, which change with the file.
+pub type NamesLeftOut = Arc<Mutex<Vec<String>>>;
+
 /// Operational endpoints, which respond before clients are authenticated.
 pub struct Operations {
     /// Bridge whose state is reported.
     pub bridge: Bridge,
+    /// Names of the servers that are left out, because their entries cannot be used.
+    pub left_out: NamesLeftOut,
     /// True if `/metrics` is served.
     pub has_metrics: bool,
     /// True after a shutdown signal.
@@ -52,12 +57,15 @@ impl Operations {
                 }
             )
         });
+        let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let left_out = left_out.iter().map(|name| format!("{name} left out\n"));
+        let lines = lines.chain(left_out).collect();
         let status = if is_ready {
             StatusCode::OK
         } else {
             StatusCode::SERVICE_UNAVAILABLE
         };
-        (status, lines.collect())
+        (status, lines)
     }
 }
 

@@ -64,6 +64,7 @@ impl OfFile {
         let gateway = self.gateway_arguments();
         gateway.check_certificates()?;
         let (mut config, servers) = Config::read(&self.config)?;
+        config.check_entries()?;
         let Some(Pinned { file, .. }) = config.pins.take() else {
             bail!(
                 "{} has no `[pins]`; add it with `file = \"bridge.lock\"`",

@@ -1,14 +1,15 @@
 //! Reloads the configuration while `mcp-exact bridge` runs: when the file changes, and on SIGHUP.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use mcp_exact_bridge::{Bridge, ServerUpdate, Update, Upstream};
 
-use super::config::{Config, ConfiguredServer};
+use super::config::{Config, ConfiguredServer, LeftOut};
 use super::log::Stderr;
 use super::losses::Losses;
+use super::operations::NamesLeftOut;
 use super::setup::{Setup, create_rules, format_servers};
 #[cfg(feature = "oauth")]
 use super::users::UserServers;
@@ -30,6 +31,8 @@ pub struct ConfigReloader {
     config: Config,
     /// Servers that the bridge currently uses.
     servers: Vec<ConfiguredServer>,
+    /// Names of the servers that are left out.
+    left_out: NamesLeftOut,
     /// Path of the lock file that the file names, if it names one.
     lock: Option<PathBuf>,
     /// True if what is remembered of silent servers is ignored.
@@ -43,13 +46,19 @@ pub struct ConfigReloader {
 
 impl ConfigReloader {
     /// Creates the reloader of the configuration file; `None` without a file.
-    pub fn new(setup: &Setup<'_>, bridge: &Bridge, stderr: &Stderr) -> Option<Self> {
+    pub fn new(
+        setup: &Setup<'_>,
+        bridge: &Bridge,
+        stderr: &Stderr,
+        left_out: &NamesLeftOut,
+    ) -> Option<Self> {
         Some(Self {
             path: setup.arguments.config.clone()?,
             bridge: bridge.clone(),
             stderr: stderr.clone(),
             config: setup.config.clone(),
             servers: setup.servers.clone(),
+            left_out: Arc::clone(left_out),
             lock: setup.config.pins.as_ref().map(|pins| pins.file.clone()),
             probes: setup.arguments.settings.probes(),
             #[cfg(feature = "oauth")]
@@ -109,6 +118,14 @@ impl ConfigReloader {
     async fn reload(&mut self) -> anyhow::Result<String> {
         let (config, servers) = Config::read(&self.path)?;
         self.lock = config.pins.as_ref().map(|pins| pins.file.clone());
+        // Clients keep a server whose new entry has a mistake.
+        let is_served = |left_out: &&LeftOut| {
+            let mut servers = self.servers.iter();
+            servers.any(|server| server.name == left_out.name)
+        };
+        if let Some(left_out) = config.left_out.iter().find(is_served) {
+            anyhow::bail!("{}: {left_out}", self.path.display());
+        }
         let restart = config.needs_restart(&self.config);
         let changes = servers.iter().map(|server| {
             let known = self.servers.iter().find(|known| known.name == server.name);
@@ -118,14 +135,22 @@ impl ConfigReloader {
             };
             Ok((server.name.clone(), change))
         });
+        let is_new = |server: &&ConfiguredServer| {
+            let mut known = self.servers.iter();
+            !known.any(|known| known.is_same(server))
+        };
+        let new: Vec<_> = servers.iter().filter(is_new).cloned().collect();
         let mut update = Update::default();
         update.servers = Some(changes.collect::<anyhow::Result<_>>()?);
         update.rules = Some(create_rules(&config, self.losses)?);
         self.bridge.update(update).await?;
+        config.warn(&new);
+        *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) =
+            config.left_out.iter().map(LeftOut::name).collect();
         self.servers = servers;
         let mut words = format!(
             "the configuration was reloaded, {}",
-            format_servers(&self.bridge)
+            format_servers(&self.bridge, &config.left_out)
         );
         if !restart.is_empty() {
             words.push_str("; these settings change with the next start: ");

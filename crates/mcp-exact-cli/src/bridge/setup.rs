@@ -12,7 +12,7 @@ use mcp_exact::transport::http::server::{Allowed, Authenticate, HttpServerOption
 use mcp_exact::{MessageBudget, Tolerance};
 use mcp_exact_bridge::{Bridge, FirstClient, Offer, Options, Rules, Upstream};
 
-use super::config::{Config, ConfiguredServer, Schemas, Search};
+use super::config::{Config, ConfiguredServer, LeftOut, Schemas, Search};
 use super::lock::read_pins;
 use super::losses::Losses;
 #[cfg(feature = "oauth")]
@@ -230,13 +230,15 @@ impl<'a> Setup<'a> {
         &self,
         client: impl Future<Output = Option<FirstClient>>,
     ) -> anyhow::Result<Bridge> {
-        let options = self.options.clone();
+        let mut options = self.options.clone();
         let bridge = if self.servers.is_empty() {
             // Standard input belongs to the client, if there is one.
             let has_input = self.listen.is_some() || !self.is_serving;
             let settings = &self.arguments.settings;
             let server = &self.arguments.server;
-            let upstream = match settings.parse_target(server, has_input)? {
+            let (target, tools) = settings.parse_target(server, has_input)?;
+            options.rules.catalogue.set_filter("", tools);
+            let upstream = match target {
                 Target::Command(command) => settings.remembered(*command, server),
                 Target::Http(endpoint) => settings.remembered(*endpoint, server),
             };
@@ -342,8 +344,8 @@ pub fn create_rules(config: &Config, losses: Option<Losses>) -> anyhow::Result<R
     Ok(rules)
 }
 
-/// Formats the servers with their revisions as one line of text.
-pub fn format_servers(bridge: &Bridge) -> String {
+/// Formats the servers with their revisions as one line of text, and those that are left out.
+pub fn format_servers(bridge: &Bridge, left_out: &[LeftOut]) -> String {
     let servers = bridge.servers();
     let servers = servers.iter().map(|(name, known)| {
         let speaks = match known {
@@ -356,5 +358,7 @@ pub fn format_servers(bridge: &Bridge) -> String {
             format!("server {name} {speaks}")
         }
     });
-    servers.collect::<Vec<_>>().join(", ")
+    let left_out = left_out.iter();
+    let left_out = left_out.map(|LeftOut { name, .. }| format!("server {name} left out"));
+    servers.chain(left_out).collect::<Vec<_>>().join(", ")
 }

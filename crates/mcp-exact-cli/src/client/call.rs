@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use mcp_exact::{Client, Definition, JsonObject, Progress, RawJson};
+use mcp_exact::{Client, ClientError, Definition, JsonObject, Progress, RawJson};
 use mcp_exact_revisions::method;
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             None => {
                 let tools = client.tools().all().await.map_err(add_hint)?;
                 let Some(tool) = tools.iter().find(|tool| tool.name() == arguments.tool) else {
-                    return Err(suggest_tool(&arguments.tool, &tools, ""));
+                    return Err(suggest_tool(&client, &arguments.tool, &tools, ""));
                 };
                 let schema = tool.input_schema().map(|schema| schema.parse::<Value>());
                 let schema = schema.transpose()?.unwrap_or_default();
@@ -100,8 +100,17 @@ pub async fn call(
     Ok(result?.parse()?)
 }
 
-/// Returns the error for a tool that the server does not have, with similar names.
-pub fn suggest_tool(name: &str, tools: &[Definition], hint: &str) -> anyhow::Error {
+/// Returns the error for a tool that the server does not list, with similar names, or that its entry switches off.
+pub fn suggest_tool(
+    client: &Client,
+    name: &str,
+    tools: &[Definition],
+    hint: &str,
+) -> anyhow::Error {
+    if let Some(key) = client.tool_filter().key_against(name) {
+        let (tool, key) = (name.to_owned(), key.to_owned());
+        return add_hint(ClientError::ToolOff { tool, key });
+    }
     let mut problem = format!("the server has no tool `{name}`{hint}");
     let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
     suggest(&mut problem, name, names.iter().map(String::as_str));

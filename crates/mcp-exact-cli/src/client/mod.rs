@@ -36,7 +36,7 @@ use mcp_exact::transport::ServerCommand;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::{
     Client, ClientError, Connect, LogMessage, MessageBudget, NegotiationError, Repair, RepairRule,
-    RepairedMessage, Revision, Tolerance,
+    RepairedMessage, Revision, Tolerance, ToolFilter,
 };
 
 use self::memory::FileMemory;
@@ -110,6 +110,9 @@ pub struct Settings {
     /// Folder of the server's process: that of a configured server.
     #[arg(skip)]
     folder: Option<PathBuf>,
+    /// Tools of a configured server that are switched on.
+    #[arg(skip)]
+    tools: ToolFilter,
     #[arg(skip)]
     started: StartedCommands,
     #[arg(skip)]
@@ -214,12 +217,19 @@ pub enum Target {
 impl Settings {
     /// Returns the server that the command line specifies. `has_input` is true if the user can paste a URL at standard
     /// input to sign in.
+    ///
+    /// Returns the tools of the server that are switched on, too.
     #[cfg(feature = "bridge")]
-    pub fn parse_target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
+    pub fn parse_target(
+        &self,
+        server: &[OsString],
+        has_input: bool,
+    ) -> anyhow::Result<(Target, ToolFilter)> {
         if let Some(named) = find(server, self.given())? {
-            return self.with(&named).target(&named.words, has_input);
+            let target = self.with(&named).target(&named.words, has_input)?;
+            return Ok((target, named.tools));
         }
-        self.target(server, has_input)
+        Ok((self.target(server, has_input)?, ToolFilter::default()))
     }
 
     /// Returns the server at a URL or of a command.
@@ -261,6 +271,7 @@ impl Settings {
             env: named.env.iter().chain(&self.env).cloned().collect(),
             header,
             folder: named.folder.clone(),
+            tools: named.tools.clone(),
             ..self.clone()
         }
     }
@@ -312,7 +323,8 @@ impl Settings {
             .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
             .connect_timeout(self.request_timeout())
             .idle_timeout(self.request_timeout())
-            .tolerance(self.tolerance());
+            .tolerance(self.tolerance())
+            .tool_filter(self.tools.clone());
         let connect = match self.message_bytes {
             Some(size) => connect.message_bytes(size),
             None => connect,

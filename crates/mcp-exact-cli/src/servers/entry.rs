@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use mcp_exact::{EntryReading, ToolFilter, URL_MEMBERS, read_entry};
+use serde_json::{Map, Value};
 
 use super::clients::KnownClient;
 use crate::server_address::Given;
@@ -26,19 +27,11 @@ pub struct Entry {
     /// Folder of the process.
     pub folder: Option<String>,
     pub is_disabled: bool,
+    /// Tools that are switched on.
+    pub tools: ToolFilter,
     /// What the client does not read as it is written, with what to write.
     pub notes: Vec<String>,
 }
-
-/// Members with the URL of a server, in the files of one client or another.
-const URL_MEMBERS: [&str; 6] = [
-    "url",
-    "httpUrl",
-    "serverUrl",
-    "http_url",
-    "server_url",
-    "endpoint",
-];
 
 impl Entry {
     /// Reads an entry.
@@ -49,57 +42,41 @@ impl Entry {
         let Value::Object(members) = value else {
             return Err("the entry must be an object".to_owned());
         };
+        let EntryReading {
+            members: read,
+            tools,
+            notes: _,
+        } = read_entry(members.clone())?;
         let mut notes = Vec::new();
-        let found = URL_MEMBERS.iter().find(|name| members.contains_key(**name));
-        let address = match (members.get("command"), found) {
-            (Some(_), Some(url)) => {
-                return Err(format!(
-                    "the entry has `command` and `{url}`; remove one of them"
-                ));
+        let address = match (read.get("command"), read.get("url")) {
+            (Some(command), _) => {
+                let args = list(&read, "args");
+                Address::Command(text(command).chain(args).collect())
             }
-            (None, None) => {
-                return Err("the entry needs `command` or a URL".to_owned());
+            (None, Some(url)) => {
+                let found = URL_MEMBERS.iter().find(|name| members.contains_key(**name));
+                if let Some(name) = found {
+                    note_url_member(name, client, &mut notes);
+                }
+                Address::Url(text(url).collect())
             }
-            (Some(command), None) => Address::Command(read_command(command, members.get("args"))?),
-            (None, Some(name)) => {
-                let url = string(&members[*name], name)?;
-                note_url_member(name, client, &mut notes);
-                Address::Url(url)
-            }
+            (None, None) => return Err("the entry needs `command` or a URL".to_owned()),
         };
         note_type(members, &address, client, &mut notes);
         if members.contains_key("envFile") {
             notes.push("the variables of `envFile` are not read here".to_owned());
         }
-        let mut env = strings(members.get("env"), "env")?;
-        if let Some(command) = members.get("command").and_then(Value::as_object) {
-            env.extend(strings(command.get("env"), "env")?);
-        }
-        for name in list(members.get("env_vars"), "env_vars")? {
+        let mut env = strings(&read, "env");
+        for name in list(&read, "inherit-env") {
             env.insert(name.clone(), format!("${{{name}}}"));
         }
-        let mut headers = strings(members.get("headers"), "headers")?;
-        headers.extend(strings(members.get("http_headers"), "http_headers")?);
-        for (header, variable) in strings(members.get("env_http_headers"), "env_http_headers")? {
-            headers.insert(header, format!("${{{variable}}}"));
-        }
-        if let Some(variable) = members.get("bearer_token_env_var") {
-            let variable = string(variable, "bearer_token_env_var")?;
-            headers.insert(
-                "Authorization".to_owned(),
-                format!("Bearer ${{{variable}}}"),
-            );
-        }
-        let is = |name: &str, value: bool| members.get(name) == Some(&Value::Bool(value));
         Ok(Self {
             address,
             env,
-            headers,
-            folder: members
-                .get("cwd")
-                .map(|cwd| string(cwd, "cwd"))
-                .transpose()?,
-            is_disabled: is("disabled", true) || is("enabled", false),
+            headers: strings(&read, "headers"),
+            folder: read.get("cwd").and_then(Value::as_str).map(str::to_owned),
+            is_disabled: read.contains_key("disabled"),
+            tools,
             notes,
         })
     }
@@ -118,18 +95,27 @@ impl Entry {
         self
     }
 
-    /// Replaces variables in all values of the entry by what `lookup` returns.
+    /// Replaces variables in all values of the entry by those of its `env`, and by what `lookup` returns.
     ///
     /// # Errors
     /// Returns the reason why a variable has no value, and the option that gives one.
     pub fn expand(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let all = |values: &BTreeMap<String, String>, of: &dyn Fn(&str) -> ValueOf| {
+        let all = |values: &BTreeMap<String, String>,
+                   of: &dyn Fn(&str) -> ValueOf,
+                   lookup: &dyn Fn(&str) -> Option<String>| {
             let values = values.iter();
             values
                 .map(|(name, value)| Ok((name.clone(), expand(value, &of(name), lookup)?)))
                 .collect::<Result<BTreeMap<_, _>, String>>()
         };
-        let other = |text: &str| expand(text, &ValueOf::Other, lookup);
+        let for_env = |name: &str| {
+            let own = self.env.get(name).filter(|own| !own.contains("${"));
+            lookup(name).or_else(|| own.cloned())
+        };
+        let of_variable = |name: &str| ValueOf::Variable(name.to_owned());
+        let env = all(&self.env, &of_variable, &for_env)?;
+        let with_env = |name: &str| env.get(name).cloned().or_else(|| lookup(name));
+        let other = |text: &str| expand(text, &ValueOf::Other, &with_env);
         let address = match &self.address {
             Address::Command(words) => {
                 let words = words.iter().map(|word| other(word));
@@ -137,65 +123,37 @@ impl Entry {
             }
             Address::Url(url) => Address::Url(other(url)?),
         };
+        let of_header = |name: &str| ValueOf::Header(name.to_owned());
+        let headers = all(&self.headers, &of_header, &with_env)?;
         let folder = self.folder.as_deref();
         Ok(Self {
             address,
-            env: all(&self.env, &|name| ValueOf::Variable(name.to_owned()))?,
-            headers: all(&self.headers, &|name| ValueOf::Header(name.to_owned()))?,
+            headers,
             folder: folder.map(other).transpose()?,
+            env: env.clone(),
             is_disabled: self.is_disabled,
+            tools: self.tools.clone(),
             notes: self.notes.clone(),
         })
     }
 }
 
-/// Reads a command with its arguments: a string, a list of words, or the object of older files of Zed.
-fn read_command(command: &Value, args: Option<&Value>) -> Result<Vec<String>, String> {
-    let mut words = match command {
-        Value::Object(members) => {
-            let path = members.get("path").ok_or("`command` needs `path`")?;
-            let mut words = vec![string(path, "path")?];
-            words.extend(list(members.get("args"), "args")?);
-            words
-        }
-        Value::Array(_) => list(Some(command), "command")?,
-        command => vec![string(command, "command")?],
-    };
-    words.extend(list(args, "args")?);
-    match words.first() {
-        Some(program) if !program.is_empty() => Ok(words),
-        _ => Err("`command` is empty".to_owned()),
-    }
+/// Returns the text of a member, which the reading has made one.
+fn text(value: &Value) -> impl Iterator<Item = String> {
+    value.as_str().map(str::to_owned).into_iter()
 }
 
-/// Returns a string, or the text of a number or a boolean.
-fn string(value: &Value, name: &str) -> Result<String, String> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => Err(format!("`{name}` must be a string")),
-    }
+fn list(members: &Map<String, Value>, name: &str) -> Vec<String> {
+    let items = members.get(name).and_then(Value::as_array);
+    items.into_iter().flatten().flat_map(text).collect()
 }
 
-fn list(value: Option<&Value>, name: &str) -> Result<Vec<String>, String> {
-    match value {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(items)) => items.iter().map(|item| string(item, name)).collect(),
-        Some(_) => Err(format!("`{name}` must be a list of strings")),
-    }
-}
-
-fn strings(value: Option<&Value>, name: &str) -> Result<BTreeMap<String, String>, String> {
-    match value {
-        None | Some(Value::Null) => Ok(BTreeMap::new()),
-        Some(Value::Object(members)) => {
-            let members = members.iter();
-            members
-                .map(|(key, value)| Ok((key.clone(), string(value, key)?)))
-                .collect()
-        }
-        Some(_) => Err(format!("`{name}` must be an object of strings")),
-    }
+fn strings(members: &Map<String, Value>, name: &str) -> BTreeMap<String, String> {
+    let values = members.get(name).and_then(Value::as_object);
+    let values = values.into_iter().flatten();
+    values
+        .flat_map(|(name, value)| text(value).map(|value| (name.clone(), value)))
+        .collect()
 }
 
 /// Notes a URL under a name that the client does not read.
@@ -216,7 +174,7 @@ fn note_url_member(name: &str, client: &KnownClient, notes: &mut Vec<String>) {
 
 /// Notes a `type` that the client does not know, or that does not fit the rest of the entry.
 fn note_type(
-    members: &serde_json::Map<String, Value>,
+    members: &Map<String, Value>,
     address: &Address,
     client: &KnownClient,
     notes: &mut Vec<String>,

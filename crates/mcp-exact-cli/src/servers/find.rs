@@ -162,6 +162,7 @@ fn named(entry: Entry) -> Named {
             env: env.map(|(name, value)| format!("{name}={value}")).collect(),
             headers: Vec::new(),
             folder: entry.folder.map(PathBuf::from),
+            tools: entry.tools,
         },
         Address::Url(url) => Named {
             words: vec![OsString::from(url)],
@@ -170,6 +171,7 @@ fn named(entry: Entry) -> Named {
                 .map(|(name, value)| format!("{name}: {value}"))
                 .collect(),
             folder: None,
+            tools: entry.tools,
         },
     }
 }

@@ -147,6 +147,10 @@ impl Listed {
                     let disabled = if entry.is_disabled { " (disabled)" } else { "" };
                     let address = entry.address.shown();
                     out.push_line(&text!("  {}  {}{}", name, Untrusted(&address), disabled));
+                    if !entry.tools.is_empty() {
+                        let tools = entry.tools.to_string();
+                        out.push_line(&text!("    tools: {}", Untrusted(&tools)));
+                    }
                     for note in &entry.notes {
                         let mark = painter.paint(Style::Yellow, "note");
                         out.push_line(&text!("    {}: {}", mark, Untrusted(note)));
@@ -191,6 +195,7 @@ impl Listed {
                 "env": entry.env.keys().collect::<Vec<_>>(),
                 "headers": entry.headers.keys().collect::<Vec<_>>(),
                 "disabled": entry.is_disabled,
+                "tools": (!entry.tools.is_empty()).then(|| entry.tools.to_string()),
                 "notes": entry.notes,
             })),
         };

@@ -143,7 +143,7 @@ impl BridgeProcess {
     }
 
     /// Sends a GET request for a path; returns status and body of the response.
-    fn get_page(&self, path: &str) -> (u16, String) {
+    pub fn get_page(&self, path: &str) -> (u16, String) {
         // What probes a service names it by its address.
         let (status, _, body) = self.http(&format!("GET {path}"), "Host: 10.1.2.3\r\n", "");
         (status, body)

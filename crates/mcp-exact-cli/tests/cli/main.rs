@@ -6,6 +6,7 @@
 mod bridge;
 #[cfg(feature = "bridge")]
 mod bridge_catalogue;
+mod bridge_entries;
 #[cfg(feature = "bridge")]
 mod bridge_explain;
 #[cfg(feature = "bridge")]

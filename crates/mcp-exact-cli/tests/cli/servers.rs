@@ -277,3 +277,33 @@ fn options_take_the_place_of_inputs() {
     let given = run(home.path(), &["inspect", "--header", "x-key: 1", "web"]);
     assert!(!given.err.contains("asks for"), "{}", given.err);
 }
+
+/// Tools that an entry switches off are neither listed nor called, whichever command uses the name.
+#[test]
+fn tools_of_entries_are_switched_off() {
+    let script = crate::bridge_entries::SERVER;
+    let text = serde_json::json!({"mcpServers": {"files": {
+        "command": "sh", "args": ["-c", script], "disabledTools": ["remove"]}}});
+    let home = home(&[("project/.cursor/mcp.json", &text.to_string())]);
+    let listed = run(home.path(), &["servers"]);
+    assert!(
+        listed
+            .out
+            .contains("    tools: not remove (`disabledTools`)\n"),
+        "{}",
+        listed.transcript()
+    );
+    let program = env!("CARGO_BIN_EXE_mcp-exact");
+    for server in [&["files"][..], &[program, "bridge", "files"]] {
+        let with = |arguments: &[&str]| run(home.path(), &[arguments, &["--"], server].concat());
+        let shown = with(&["inspect"]);
+        assert!(shown.out.contains("read"), "{}", shown.transcript());
+        assert!(!shown.out.contains("remove"), "{}", shown.transcript());
+        assert_eq!(with(&["call", "read"]).code, 0);
+        let refused = with(&["call", "--arguments", "{}", "remove"]);
+        assert_eq!(refused.code, 2, "{}", refused.transcript());
+        assert!(refused.err.contains("`disabledTools`"), "{}", refused.err);
+    }
+    let refused = run(home.path(), &["call", "remove", "--", "files"]);
+    assert!(refused.err.contains("`disabledTools`"), "{}", refused.err);
+}

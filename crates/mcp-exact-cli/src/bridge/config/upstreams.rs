@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 #[cfg(feature = "oauth")]
 use mcp_exact::expand_variables;
 use mcp_exact::transport::http::client::HttpEndpoint;
-use mcp_exact::{ServerAddress, ServerEntry};
-use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings};
+use mcp_exact::{ClientError, ServerAddress, ServerEntry};
+use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings, check_server_name};
 use serde::Deserialize;
 
 use super::layers::{self, Breaker, Retry};
@@ -85,6 +86,27 @@ fn upstream_settings(
 
 /// Options of the gateway by server name.
 pub(super) type ServerOptionsByName = BTreeMap<String, ServerOptions>;
+
+/// A server that is left out, because its entry cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    pub name: String,
+    /// What is wrong with the entry.
+    pub reason: String,
+}
+
+impl LeftOut {
+    /// Returns the name of the server.
+    pub fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "server {:?}: {}", self.name, self.reason)
+    }
+}
 
 /// A server that a configuration file defines.
 #[derive(Clone)]
@@ -199,57 +221,70 @@ fn check_user_auth(entry: &ServerEntry, options: &ServerOptions) -> anyhow::Resu
     Ok(())
 }
 
-/// Creates the upstreams of all entries that are not disabled; removes the options of these servers from `options`.
+/// Creates the upstreams of all entries that are not disabled; removes the options of these servers from `options`. Returns the
+/// servers whose entries cannot be used, too.
 pub(super) fn configured_servers(
-    entries: BTreeMap<String, ServerEntry>,
+    entries: BTreeMap<String, Result<ServerEntry, ClientError>>,
     options: &mut ServerOptionsByName,
-) -> anyhow::Result<Vec<ConfiguredServer>> {
-    let mut servers = Vec::new();
+) -> anyhow::Result<(Vec<ConfiguredServer>, Vec<LeftOut>)> {
+    let (mut servers, mut left_out) = (Vec::new(), Vec::new());
     for (name, entry) in entries {
-        if entry.disabled {
-            continue;
+        let server = match entry {
+            Ok(entry) if entry.disabled => continue,
+            Ok(entry) => configured_server(&name, entry, options.remove(&name).unwrap_or_default()),
+            Err(error) => Err(error.into()),
+        };
+        match server {
+            Ok(server) => servers.push(server),
+            Err(error) => left_out.push(LeftOut {
+                name,
+                reason: format!("{error:#}"),
+            }),
         }
-        let options = options.remove(&name).unwrap_or_default();
-        let settings = upstream_settings(&entry, &options);
-        let settings = settings.with_context(|| format!("server {name:?}"))?;
-        let address = entry.address();
-        check_user_auth(&entry, &options).with_context(|| format!("server {name:?}"))?;
-        let upstream: Arc<dyn Upstream> =
-            match address.with_context(|| format!("server {name:?}"))? {
-                ServerAddress::Command(_) if options.oauth.is_some() => {
-                    bail!("server {name:?}: `oauth` is for servers with a `url`")
-                }
-                ServerAddress::Command(upstream) => Arc::new(ConfiguredUpstream {
-                    upstream,
-                    settings: settings.clone(),
-                }),
-                ServerAddress::Http(upstream) if options.auth.is_some() => {
-                    Arc::new(ConfiguredUpstream {
-                        upstream,
-                        settings: settings.clone(),
-                    })
-                }
-                ServerAddress::Http(endpoint) => {
-                    let endpoint = with_credentials(endpoint, &entry, options.oauth.as_ref());
-                    let upstream = endpoint.with_context(|| format!("server {name:?}"))?;
-                    Arc::new(ConfiguredUpstream {
-                        upstream,
-                        settings: settings.clone(),
-                    })
-                }
-                _ => bail!("server {name:?}: its transport is not known here"),
-            };
-        servers.push(ConfiguredServer {
-            name,
-            entry,
-            options,
-            upstream,
-            #[cfg(feature = "oauth")]
-            settings,
-        });
     }
-    if servers.is_empty() {
+    if servers.is_empty() && left_out.is_empty() {
         bail!("there is no server; add one, such as `[servers.files]` with `command = \"…\"`");
     }
-    Ok(servers)
+    if servers.is_empty() {
+        let reasons: Vec<String> = left_out.iter().map(LeftOut::to_string).collect();
+        bail!("{}", reasons.join("; "));
+    }
+    Ok((servers, left_out))
+}
+
+/// Creates the upstream of an entry.
+fn configured_server(
+    name: &str,
+    entry: ServerEntry,
+    options: ServerOptions,
+) -> anyhow::Result<ConfiguredServer> {
+    check_server_name(name).map_err(|error| anyhow!(error))?;
+    let settings = upstream_settings(&entry, &options)?;
+    check_user_auth(&entry, &options)?;
+    let upstream: Arc<dyn Upstream> = match entry.address()? {
+        ServerAddress::Command(_) if options.oauth.is_some() => {
+            bail!("`oauth` is for servers with a `url`")
+        }
+        ServerAddress::Command(upstream) => Arc::new(ConfiguredUpstream {
+            upstream,
+            settings: settings.clone(),
+        }),
+        ServerAddress::Http(upstream) if options.auth.is_some() => Arc::new(ConfiguredUpstream {
+            upstream,
+            settings: settings.clone(),
+        }),
+        ServerAddress::Http(endpoint) => Arc::new(ConfiguredUpstream {
+            upstream: with_credentials(endpoint, &entry, options.oauth.as_ref())?,
+            settings: settings.clone(),
+        }),
+        _ => bail!("its transport is not known here"),
+    };
+    Ok(ConfiguredServer {
+        name: name.to_owned(),
+        entry,
+        options,
+        upstream,
+        #[cfg(feature = "oauth")]
+        settings,
+    })
 }

@@ -171,6 +171,7 @@ impl<'a> Session<'a> {
         }
         let Some(tool) = self.tools.iter().find(|tool| tool.name() == name) else {
             return Err(suggest_tool(
+                self.client,
                 name,
                 &self.tools,
                 ", and no line begins so (`help` lists them)",
