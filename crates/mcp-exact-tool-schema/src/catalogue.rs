@@ -471,6 +471,13 @@ impl ServerCatalogue {
                 }));
             }
         }
+        let unknown = self
+            .filter
+            .names_without_match(|tool| known.contains_key(tool));
+        problems.extend(unknown.map(|(key, name)| {
+            let key = format!("{key}: {name:?}");
+            CatalogueProblem::UnknownTool { key }
+        }));
         for (name, own) in &self.listed {
             if name != own && known.contains_key(name) && !self.entries.contains_key(name) {
                 problems.push(CatalogueProblem::TakenName {

@@ -85,6 +85,18 @@ impl ToolFilter {
         })
     }
 
+    /// Returns the names that are those of no tool, with the keys of their lists; names with `*` may be those of any.
+    pub(crate) fn names_without_match(
+        &self,
+        has_tool: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (&str, &str)> {
+        let names = self.0.iter().flat_map(|list| {
+            let names = list.names.iter().map(|name| bare(name));
+            names.map(|name| (&*list.key, name))
+        });
+        names.filter(move |(_, name)| !name.contains('*') && !has_tool(name))
+    }
+
     /// Returns the key of the list that names a tool as switched off.
     pub fn key_denying(&self, tool: &str) -> Option<&str> {
         let mut denied = self.0.iter().filter(|list| !list.is_allowed);
@@ -94,11 +106,13 @@ impl ToolFilter {
 
 impl ToolList {
     fn has(&self, tool: &str) -> bool {
-        self.names.iter().any(|name| {
-            let name = name.split('(').next().unwrap_or_default();
-            matches(name.trim(), tool)
-        })
+        self.names.iter().any(|name| matches(bare(name), tool))
     }
+}
+
+/// Returns a name without the arguments behind it.
+fn bare(name: &str) -> &str {
+    name.split('(').next().unwrap_or_default().trim()
 }
 
 impl fmt::Display for ToolFilter {

@@ -169,6 +169,15 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
             seconds / 1000
         ));
     }
+    for (member, values) in [("env", &env), ("headers", &headers)] {
+        for (name, value) in values {
+            if let Some(variable) = value.as_str().and_then(foreign_reference) {
+                reading.notes.push(format!(
+                    "`{member}.{name}` is a text here; for the value of the variable, write `${{{variable}}}`"
+                ));
+            }
+        }
+    }
     unused.sort_unstable();
     if !unused.is_empty() {
         let names: Vec<String> = unused.iter().map(|name| format!("`{name}`")).collect();
@@ -193,6 +202,18 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
     let members = members.map(|(name, value)| (name.to_owned(), value));
     reading.members.extend(members);
     Ok(reading)
+}
+
+/// Disables the servers that `mcp.excluded` or `mcp.allowed` in the settings of Gemini CLI switch off; `mcp` is that member.
+pub fn switch_off(servers: &mut Map<String, Value>, mcp: &Value) {
+    for (name, entry) in servers {
+        let names = |list: &str| mcp.get(list)?.as_array();
+        let has = |names: &Vec<Value>| names.iter().any(|one| one.as_str() == Some(name));
+        let is_off = names("excluded").is_some_and(has) || !names("allowed").is_none_or(has);
+        if let Some(entry) = entry.as_object_mut().filter(|_| is_off) {
+            entry.insert("disabled".to_owned(), Value::Bool(true));
+        }
+    }
 }
 
 /// Sets what an entry may have by one member alone.
@@ -255,6 +276,17 @@ fn tools(filter: ToolFilter, value: Value) -> Result<ToolFilter, String> {
 fn reference(before: &str, variable: &Value) -> Value {
     let variable = variable.as_str().unwrap_or_default();
     Value::String(format!("{before}${{{variable}}}"))
+}
+
+/// Returns the variable of a value that is a reference for some clients, and a text for others: `$NAME` of Gemini CLI, `{env:NAME}` of
+/// opencode.
+fn foreign_reference(value: &str) -> Option<&str> {
+    let of_opencode = || value.strip_prefix("{env:")?.strip_suffix('}');
+    let name = value.strip_prefix('$').or_else(of_opencode)?;
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let is_name =
+        name.starts_with(|first: char| !first.is_ascii_digit()) && name.chars().all(is_letter);
+    is_name.then_some(name)
 }
 
 /// Returns a string, or the text of a number or a boolean.
@@ -398,6 +430,15 @@ mod tests {
             [
                 "`timeout` is 60000 seconds here; if milliseconds are meant, write 60",
                 "`autoApprove`, `envFile`, `type` have no effect here"
+            ]
+        );
+        let entry =
+            json!({"command": "x", "env": {"A": "$B_1", "C": "{env:D}", "E": "$5", "F": "${G}"}});
+        assert_eq!(
+            read_value(entry).expect("an entry").notes,
+            [
+                "`env.A` is a text here; for the value of the variable, write `${B_1}`",
+                "`env.C` is a text here; for the value of the variable, write `${D}`"
             ]
         );
         for (entry, expected) in [

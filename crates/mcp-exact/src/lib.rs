@@ -170,7 +170,7 @@ pub use cx::{
 pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 #[cfg(feature = "process")]
 #[doc(hidden)]
-pub use dialects::{EntryReading, URL_MEMBERS, read_entry};
+pub use dialects::{EntryReading, URL_MEMBERS, read_entry, switch_off};
 pub use error::{
     BuildError, Error, InvalidArguments, Problem, RequestEnded, ResourceNotFound, Result,
 };

@@ -8,7 +8,7 @@ use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{Client, Headers, RawJson, Revision, Server, Tool, revisions};
 use mcp_exact_bridge::{
     AccessRule, Bridge, BridgeError, Call, CallObserver, Catalogue, Decision, Hook, HookFuture,
-    Hooks, Options, Prefix, Rules, ToolEntry, Update, Upstream,
+    Hooks, Options, Prefix, Rules, ToolEntry, ToolFilter, Update, Upstream,
 };
 use mcp_exact_session::{JsonObject, PeerError};
 use serde_json::json;
@@ -181,6 +181,48 @@ async fn clients_see_the_catalogue() {
     let called = client.call_tool("read", &json!({})).await.expect("called");
     assert_eq!(called.text(), r#"{"encoding":"utf-8","head":10}"#);
     client.close();
+}
+
+/// A tool that the entry of its server switches off is in no list, and the refusal of its call names the list, however tools are
+/// named.
+#[tokio::test]
+async fn switched_off_tools_name_their_list() {
+    let filter = |server: &str| {
+        let mut catalogue = Catalogue::default();
+        let filter = ToolFilter::default().deny("excludeTools", ["remove"]);
+        catalogue.set_filter(server, filter);
+        with_catalogue(catalogue)
+    };
+    for of_client in REVISIONS.map(revision) {
+        let server = || server_with(of_client, &TOOLS);
+        let mut bridges = vec![("", Bridge::new(server(), filter("")).await)];
+        for (prefix, names) in [
+            ("a__", Prefix::Always),
+            ("", Prefix::OnConflict),
+            ("", Prefix::Never),
+        ] {
+            let mut options = filter("a");
+            options.prefix = names;
+            let server: Arc<dyn Upstream> = Arc::new(server());
+            let bridge = Bridge::many(named(vec![("a", server)]), patient(options));
+            bridges.push((prefix, bridge.await));
+        }
+        for (prefix, bridge) in bridges {
+            let client = handle_of(&bridge.expect("a bridge"), of_client).await;
+            let name = format!("{prefix}remove");
+            // Before and after the list is known.
+            for _ in 0..2 {
+                let refused = call(&client, &name, "{}").await.expect_err("switched off");
+                let reason = "`excludeTools` in the configuration of its server switches it off";
+                let words = format!("Unknown tool: {name} ({reason})");
+                assert_eq!(refused.message(), words);
+                assert_eq!(tools_of(&client).await.len(), TOOLS.len() - 1);
+            }
+            let unknown = call(&client, "none", "{}").await.expect_err("unknown");
+            assert_eq!(unknown.message(), "Unknown tool: none");
+            client.close();
+        }
+    }
 }
 
 /// Hook that records the names and arguments of calls.

@@ -24,7 +24,7 @@ const FILE: &str = r#"{
   "mcpServers": {
     "files": {
       "type": "local", "command": ["sh", "${SCRIPT}"], "environment": {"SCRIPT": "server.sh"},
-      "excludeTools": ["remove"], "autoApprove": ["read"],
+      "excludeTools": ["remove", "gone"], "autoApprove": ["read"],
     },
     "off": {"command": "no-such-server-anywhere", "enabled": false},
     "unset": {"command": "sh", "args": ["server.sh", "${NOWHERE_SET}"]},
@@ -49,6 +49,10 @@ fn files_of_other_clients_are_served() {
         ("odd", "`env` must be an object of strings"),
         ("a b", "letters, digits"),
         ("files", "`autoApprove` has no effect here"),
+        (
+            "files",
+            "excludeTools: \"gone\": the server has no tool of this name",
+        ),
     ] {
         let mut lines = listed.err.lines();
         let is_right = |line: &str| {

@@ -77,6 +77,10 @@ fn servers_of_all_clients_are_listed() {
         ),
         (".gemini/settings.json", "{\"mcpServers\": {"),
         (
+            "project/.gemini/settings.json",
+            r#"{"mcp":{"excluded":["g"]},"mcpServers":{"g":{"command":"g"}}}"#,
+        ),
+        (
             "project/.vscode/mcp.json",
             r#"{"servers":{"v":{"url":"https://v/mcp","type":"streamable_http"}}}"#,
         ),
@@ -88,6 +92,7 @@ fn servers_of_all_clients_are_listed() {
         "Claude Desktop  ~/.config/Claude/claude_desktop_config.json\n  remote  https://a/mcp\n    note: Claude Desktop reads no URLs",
         "Codex  ~/.codex/config.toml\n  c  c (disabled)\n",
         "Gemini CLI  ~/.gemini/settings.json\n  wrong: ",
+        "Gemini CLI  .gemini/settings.json, this project\n  g  g (disabled)\n",
         "Zed  ~/.config/zed/settings.json\n  z  z 'a b'\n",
     ] {
         assert!(listed.out.contains(expected), "{expected}\n{}", listed.out);

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::dialects::switch_off;
+
 /// Keys of a file that have the servers by name.
 const SERVERS: [&str; 5] = [
     "mcpServers",
@@ -39,13 +41,8 @@ pub(super) fn servers(file: Value) -> Result<Map<String, Value>, String> {
     let Some(Value::Object(mut servers)) = servers else {
         return Err(format!("`{key}` is no object"));
     };
-    for (name, entry) in &mut servers {
-        let names = |list: &str| file.get("mcp")?.get(list)?.as_array();
-        let has = |names: &Vec<Value>| names.iter().any(|one| one.as_str() == Some(name));
-        let is_off = names("excluded").is_some_and(has) || !names("allowed").is_none_or(has);
-        if let Some(entry) = entry.as_object_mut().filter(|_| is_off) {
-            entry.insert("disabled".to_owned(), Value::Bool(true));
-        }
+    if let Some(mcp) = file.get("mcp") {
+        switch_off(&mut servers, mcp);
     }
     Ok(servers)
 }
