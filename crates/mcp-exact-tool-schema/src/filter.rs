@@ -61,6 +61,13 @@ impl ToolFilter {
         )
     }
 
+    /// Adds the lists of another filter.
+    #[must_use]
+    pub fn and(mut self, mut other: Self) -> Self {
+        self.0.append(&mut other.0);
+        self
+    }
+
     fn with(mut self, key: String, names: Vec<String>, is_allowed: bool) -> Self {
         self.0.push(ToolList {
             key,

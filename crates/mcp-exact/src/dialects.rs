@@ -138,7 +138,7 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
                 reading.tools = reading.tools.deny(key, texts(list(value, key)?));
             }
             // Some clients write all members.
-            key if URL_MEMBERS.contains(&key) && is_empty(&value) => {}
+            key if URL_MEMBERS.contains(&key) && value == "" => {}
             key if URL_MEMBERS.contains(&key) => only(&mut url, &name, string(value, &name)?)?,
             key if KINDS.contains(&key) => only(&mut kind, &name, string(value, &name)?)?,
             key if REMARKS.contains(&key) || is_empty(&value) => {}

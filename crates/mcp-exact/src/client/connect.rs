@@ -369,9 +369,8 @@ impl Connect {
         self
     }
 
-    /// Sets the tools that are switched on; by default all are. The client leaves the others out of the lists of the server, and
-    /// refuses their calls with [`ClientError::ToolOff`]. [`ServerEntry::connect`](crate::ServerEntry::connect) sets those of the
-    /// lists of an entry.
+    /// Switches tools off, in addition to earlier calls; by default all are switched on. The client leaves them out of the lists of the
+    /// server, and refuses their calls with [`ClientError::ToolOff`]. `ServerEntry::connect` does this by the lists of an entry.
     ///
     /// ```
     /// # use mcp_exact::{Client, Server, ToolFilter};
@@ -390,7 +389,8 @@ impl Connect {
     /// ```
     #[cfg(feature = "process")]
     pub fn tool_filter(mut self, filter: mcp_exact_tool_schema::ToolFilter) -> Self {
-        self.handlers.tool_filter = filter;
+        let known = std::mem::take(&mut self.handlers.tool_filter);
+        self.handlers.tool_filter = known.and(filter);
         self
     }
 

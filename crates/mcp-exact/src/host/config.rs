@@ -188,7 +188,8 @@ impl ServerEntry {
         self.resolve_http_options(&|name| env.get(name).cloned().or_else(|| of_process(name)))
     }
 
-    /// Creates the client builder for the server, with the tools that are switched on, such as for [`Host::add`](super::Host::add).
+    /// Creates the client builder for the server, with the tools that are switched on, such as for
+    /// [`Host::add`](super::Host::add). It does not look at [`disabled`](Self::disabled).
     ///
     /// # Errors
     /// [`ClientError::Config`] for a member that cannot be used; the text names it.
