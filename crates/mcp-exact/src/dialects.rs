@@ -162,30 +162,11 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
             unused.push(name);
         }
     }
-    let seconds = reading.members.get("timeout").and_then(Value::as_u64);
-    if let Some(seconds) = seconds.filter(|seconds| *seconds >= MAYBE_MILLISECONDS) {
-        reading.notes.push(format!(
-            "`timeout` is {seconds} seconds here; if milliseconds are meant, write {}",
-            seconds / 1000
-        ));
-    }
-    for (member, values) in [("env", &env), ("headers", &headers)] {
-        for (name, value) in values {
-            if let Some(variable) = value.as_str().and_then(foreign_reference) {
-                reading.notes.push(format!(
-                    "`{member}.{name}` is a text here; for the value of the variable, write `${{{variable}}}`"
-                ));
-            }
-        }
-    }
-    unused.sort_unstable();
-    if !unused.is_empty() {
-        let names: Vec<String> = unused.iter().map(|name| format!("`{name}`")).collect();
-        let verb = if names.len() == 1 { "has" } else { "have" };
-        reading
-            .notes
-            .push(format!("{} {verb} no effect here", names.join(", ")));
-    }
+    reading.notes = notes(
+        &reading.members,
+        [("env", &env), ("headers", &headers)],
+        unused,
+    );
     if !words.is_empty() {
         let command = words.remove(0);
         reading.members.insert("command".to_owned(), command);
@@ -202,6 +183,39 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
     let members = members.map(|(name, value)| (name.to_owned(), value));
     reading.members.extend(members);
     Ok(reading)
+}
+
+/// Returns what has no effect, or perhaps another one than is meant; `unused` are the members that nothing reads.
+fn notes(
+    members: &Map<String, Value>,
+    values: [(&str, &Map<String, Value>); 2],
+    mut unused: Vec<String>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let seconds = members.get("timeout").and_then(Value::as_u64);
+    if let Some(seconds) = seconds.filter(|seconds| *seconds >= MAYBE_MILLISECONDS) {
+        notes.push(format!(
+            "`timeout` is {seconds} seconds here; if milliseconds are meant, write {}",
+            seconds / 1000
+        ));
+    }
+    for (member, values) in values {
+        for (name, value) in values {
+            if let Some(variable) = value.as_str().and_then(foreign_reference) {
+                notes.push(format!(
+                    "`{member}.{name}` is a text here; for the value of the variable, write `${{{variable}}}`"
+                ));
+            }
+        }
+    }
+    unused.sort_unstable();
+    let names: Vec<String> = unused.iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => {}
+        [name] => notes.push(format!("{name} has no effect here")),
+        names => notes.push(format!("{} have no effect here", names.join(", "))),
+    }
+    notes
 }
 
 /// Disables the servers that `mcp.excluded` or `mcp.allowed` in the settings of Gemini CLI switch off; `mcp` is that member.
