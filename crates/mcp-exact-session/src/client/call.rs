@@ -256,12 +256,15 @@ impl ClientEndpoint {
             return Ok(SendOutcome::Suppressed);
         }
         let request = self.core.in_flight.get(key);
-        let id = &request.ok_or(SendError::UnknownRequest)?.id;
+        let request = request.ok_or(SendError::UnknownRequest)?;
+        let (id, paused) = (&request.id, request.role_state);
         let bytes = match answer {
             Ok(result) => message::write_result(id, result.object()),
             Err(error) => message::write_error(Some(id), &error),
         };
-        Ok(self.finish_request(key, bytes, None))
+        let outcome = self.finish_request(key, bytes, None);
+        self.resume_request(paused);
+        Ok(outcome)
     }
 
     /// Reports progress of a request of the server; nothing is sent if the server did not request progress.

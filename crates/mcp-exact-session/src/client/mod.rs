@@ -58,7 +58,8 @@ impl Role for ClientRole {
     const PEER: &str = "server";
     type Event = ClientEvent;
     type Purpose = Purpose;
-    type RequestState = ();
+    /// Request of the client whose idle timeout does not run while this one is answered.
+    type RequestState = Option<RequestKey>;
 }
 
 /// Client endpoint of a session, or of a series of requests without a session.

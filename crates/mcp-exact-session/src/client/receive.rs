@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use mcp_exact_convert::Tolerance;
-use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side, method};
 use mcp_exact_wire::{JsonObject, JsonRef, RequestId, Revision, Tidiness};
 
 use super::events::{ClientEvent, ServerNotification, ServerRequest, ServerRequestKey};
@@ -282,6 +282,11 @@ impl ClientEndpoint {
             self.core.batches.count_request(batch);
         }
         let token = call.meta("progressToken").filter(is_progress_token);
+        let during = self.request_of_stream(came_on);
+        let paused = during.or_else(|| self.only_request());
+        if let Some(paused) = paused {
+            self.core.pending.pause(paused);
+        }
         let request = InFlightRequest {
             id,
             stream: arrival.stream,
@@ -290,10 +295,9 @@ impl ClientEndpoint {
             scope: None,
             progress_token: token.map(JsonRef::to_json),
             last_progress: None,
-            role_state: (),
+            role_state: paused,
         };
         self.core.in_flight.insert(key, request);
-        let during = self.request_of_stream(came_on);
         self.core.push_event(ClientEvent::Request {
             key: ServerRequestKey {
                 key,
@@ -316,6 +320,29 @@ impl ClientEndpoint {
             capability: capability.clone(),
         };
         self.core.push_event(event);
+    }
+
+    /// Restarts the idle timeout of a request of the client once no question of the server that belongs to it waits for an answer.
+    pub(super) fn resume_request(&mut self, paused: Option<RequestKey>) {
+        let is_asked =
+            |(_, asked): (_, &InFlightRequest<Option<RequestKey>>)| asked.role_state == paused;
+        if let Some(key) = paused
+            && !self.core.in_flight.iter().any(is_asked)
+        {
+            self.core.pending.resume(key, self.core.now);
+        }
+    }
+
+    /// Returns the request of the application that waits for its answer, if it is the only one besides pings.
+    fn only_request(&self) -> Option<RequestKey> {
+        let waits = |request: &&PendingRequest<Purpose>| {
+            let outbound = request.purpose.outbound();
+            outbound.is_some_and(|outbound| *outbound.method != *method::PING)
+                && request.wire_id().is_some()
+        };
+        let mut waiting = self.core.pending.iter().filter(waits);
+        let only = waiting.next()?.key;
+        waiting.next().is_none().then_some(only)
     }
 
     /// Returns the request of a stream; `None` for a stream that all requests share.
@@ -450,8 +477,9 @@ impl ClientEndpoint {
             return Ok(());
         }
         if let Some(key) = self.core.in_flight.find(None, &cancel.id)
-            && self.cancel_in_flight(key).is_some()
+            && let Some(cancelled) = self.cancel_in_flight(key)
         {
+            self.resume_request(cancelled.request.role_state);
             let key = ServerRequestKey {
                 key,
                 client_request: None,

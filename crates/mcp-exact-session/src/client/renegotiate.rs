@@ -199,7 +199,8 @@ impl ClientEndpoint {
             return;
         }
         for key in self.core.in_flight.keys_where(|_| true) {
-            if self.cancel_in_flight(key).is_some() {
+            if let Some(cancelled) = self.cancel_in_flight(key) {
+                self.resume_request(cancelled.request.role_state);
                 let key = ServerRequestKey {
                     key,
                     client_request: None,

@@ -262,11 +262,35 @@ impl<P> PendingRequests<P> {
             let later = now
                 .saturating_add(request.timeout.idle)
                 .min(request.final_deadline);
-            request.deadline = Some(later);
-            self.deadlines.remove((deadline, key));
-            self.deadlines.insert((later, key), ());
+            self.set_deadline(key, deadline.max(later));
         }
         ProgressTarget::Request(key)
+    }
+
+    /// Suspends the idle timeout of a request until [`resume`](Self::resume): the local peer has to answer a question first.
+    pub(crate) fn pause(&mut self, key: RequestKey) {
+        if let Some(last) = self.get(key).map(PendingRequest::final_deadline) {
+            self.set_deadline(key, last);
+        }
+    }
+
+    /// Restarts the idle timeout of a request.
+    pub(crate) fn resume(&mut self, key: RequestKey, now: Time) {
+        if let Some(request) = self.get(key) {
+            let idle = now.saturating_add(request.timeout.idle);
+            let next = idle.min(request.final_deadline);
+            self.set_deadline(key, next);
+        }
+    }
+
+    /// Moves the deadline of a request; one without a deadline, such as an acknowledged subscription, gets none.
+    fn set_deadline(&mut self, key: RequestKey, time: Time) {
+        let request = self.by_key.get_mut(key);
+        if let Some(deadline) = request.and_then(|request| request.deadline.as_mut()) {
+            self.deadlines.remove((*deadline, key));
+            *deadline = time;
+            self.deadlines.insert((time, key), ());
+        }
     }
 
     /// Removes the deadline of a request that lasts until a peer ends it, such as a subscription.

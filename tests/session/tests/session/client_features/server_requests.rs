@@ -141,6 +141,76 @@ fn server_requests_wait_for_initialized() {
     assert_eq!(sent[0]["method"], "roots/list");
 }
 
+/// "Implementations SHOULD establish timeouts for all sent requests" (`basic/lifecycle`, "Timeouts"): the time in which the client
+/// answers a question of its server counts against the maximum of the call alone. On a connection that all requests share, a question
+/// belongs to the call that is alone.
+#[test]
+fn questions_do_not_let_calls_expire() {
+    let timeout = RequestTimeout {
+        idle: Duration::from_secs(10),
+        reset_on_progress: true,
+        total: Duration::from_secs(100),
+    };
+    for revision in handshake_revisions() {
+        // A client with calls that the server has asked a question.
+        let ask = |calls: usize| {
+            let mut config = client_config(&[revision]);
+            config.capabilities = to_object(json!({ "roots": {} }));
+            let mut client = RawClient::with_session(config, revision, json!({ "tools": {} }));
+            client.now = Time::ZERO;
+            let options = CallOptions {
+                timeout: Some(timeout),
+                ..CallOptions::default()
+            };
+            for _ in 0..calls {
+                let params = Some(to_object(json!({ "name": "x" })));
+                let options = options.clone();
+                let sent = client
+                    .endpoint
+                    .request("tools/call", params, options, client.now);
+                sent.expect("declared");
+            }
+            assert_eq!(
+                client.endpoint.poll_timeout(),
+                Some(Time::from_millis(10_000))
+            );
+            client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "roots/list" }));
+            let question = client.events().into_iter().find_map(|event| match event {
+                ClientEvent::Request { key, .. } => Some(key),
+                _ => None,
+            });
+            (client, question.expect("a question"))
+        };
+        for (is_cancelled, ended, expected) in [
+            (false, 50_000, 60_000),
+            (true, 50_000, 60_000),
+            // What is left of the maximum is shorter than the idle timeout.
+            (false, 95_000, 100_000),
+        ] {
+            let (mut client, question) = ask(1);
+            let end = Some(Time::from_millis(100_000));
+            assert_eq!(client.endpoint.poll_timeout(), end, "{revision}");
+            client.now = Time::from_millis(ended);
+            client.endpoint.handle_timeout(client.now);
+            assert!(client.outcomes().is_empty(), "{revision}");
+            if is_cancelled {
+                let params = json!({ "requestId": 7 });
+                let method = "notifications/cancelled";
+                client.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+            } else {
+                let roots = Ok(to_result(json!({ "roots": [] })));
+                let answered = client.endpoint.answer(question, roots, client.now);
+                answered.expect("a question that waits");
+            }
+            let next = Some(Time::from_millis(expected));
+            assert_eq!(client.endpoint.poll_timeout(), next, "{revision}");
+        }
+        let (client, _) = ask(2);
+        let next = Some(Time::from_millis(10_000));
+        assert_eq!(client.endpoint.poll_timeout(), next, "{revision}");
+    }
+}
+
 /// A server request that the client does not answer in time ends and is cancelled at the client.
 #[test]
 fn server_requests_time_out_with_cancellation() {
