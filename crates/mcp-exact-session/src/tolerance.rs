@@ -203,6 +203,13 @@ pub(crate) fn end_by_unreadable_answer<E: Endpoint>(
 /// Number of bytes of an unreadable message that an error shows.
 const MAX_SHOWN: usize = 300;
 
+/// Creates the record of an answer to a request whose capability the server has not declared.
+pub(crate) fn undeclared_capability(capability: &str) -> Repair {
+    let mut repair = Repair::of_envelope(RepairRule::UndeclaredCapability, "");
+    repair.detail = format!("the server has not declared `{capability}`").into();
+    repair
+}
+
 /// Creates the record of an answer whose id was spelt in another way.
 pub(crate) fn id_repair(id: &RequestId) -> Repair {
     let mut repair = Repair::of_envelope(RepairRule::IdSpelling, "/id");

@@ -9,7 +9,7 @@ use mcp_exact_revisions::method;
 use mcp_exact_session::{
     CachedNegotiation, Change, ClientEvent, Json, JsonObject, Level, Lifecycle, LogMessage,
     Outcome, PeerError, PeerFailure, RawResult, RequestKey, SendError, ServerNotification,
-    ServerRequest, ServerRequestKey, SessionInfo,
+    ServerRequest, ServerRequestKey, SessionInfo, Tolerance,
 };
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, OwnedClient, ServerHandle};
 use parking_lot::Mutex;
@@ -19,6 +19,7 @@ use crate::around::options::Options;
 use crate::around::repairs::RepairReport;
 use crate::servers::client_side::ClientSide;
 use crate::servers::errors::{RelayError, no_user_error, not_sent_error, remedy_of_limit};
+use crate::servers::liveness::CHECK_TIMEOUT;
 use crate::servers::processes::{Drivers, Spares};
 use crate::servers::upstream::Upstream;
 
@@ -181,8 +182,11 @@ impl Connection {
         let client = OwnedClient::new(handle);
         drivers.add(driver);
         let ready = client.ready().await;
-        let (info, negotiation) =
+        let (mut info, negotiation) =
             ready.map_err(|error| unreachable_server(repairs.server(), &error))?;
+        if options.tolerance == Tolerance::Lenient && has_undeclared_tools(&client, &info).await {
+            info.capabilities.insert("tools", JsonObject::new());
+        }
         let connection = Arc::new(Self {
             client,
             info,
@@ -524,6 +528,20 @@ pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) 
             Err(error) => tracing::warn!(uri, %error, "a resource is not subscribed to"),
         }
     }
+}
+
+/// Returns true if a server that declares no lists lists tools: it has forgotten to declare them.
+async fn has_undeclared_tools(client: &ClientHandle, info: &SessionInfo) -> bool {
+    let declared = info.capabilities.view();
+    let lists = ["tools", "prompts", "resources", "extensions"];
+    if lists.iter().any(|name| declared.find(name).is_some()) {
+        return false;
+    }
+    let Ok(listing) = client.request(method::TOOLS_LIST, None, <_>::default(), None) else {
+        return false;
+    };
+    let listed = tokio::time::timeout(CHECK_TIMEOUT, listing).await;
+    matches!(listed, Ok(Outcome::Result(_)))
 }
 
 /// Returns the error for a connection that cannot be opened.

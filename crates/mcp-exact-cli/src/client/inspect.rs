@@ -88,6 +88,9 @@ impl ServerDescription {
     async fn request_from(client: &Client) -> Self {
         let capabilities = client.capabilities();
         let has = |name: &str| capabilities.get(name).is_some();
+        // A server that declares nothing may have forgotten to declare its tools.
+        let may_have_tools =
+            has("tools") || !["prompts", "resources", "extensions"].into_iter().any(has);
         let revision = client.revision().to_string();
         let mut failed = Vec::new();
         Self {
@@ -96,7 +99,7 @@ impl ServerDescription {
             info: client.server_info(),
             instructions: client.instructions(),
             tools: list_all(
-                has("tools"),
+                may_have_tools,
                 method::TOOLS_LIST,
                 client.tools(),
                 &mut failed,
@@ -232,15 +235,14 @@ impl ServerDescription {
     }
 }
 
-/// Returns all entries of a list, or no entries if its capability is not declared or the server does not implement the
-/// list method. A failure is added to `failed`, so that the other lists are shown.
+/// Returns all entries of a list, or no entries if the server cannot have it or does not implement its method. A failure is added to `failed`, so that the other lists are shown.
 async fn list_all(
-    is_declared: bool,
+    is_possible: bool,
     method: &'static str,
     list: List,
     failed: &mut Vec<(&'static str, String)>,
 ) -> Vec<Definition> {
-    if !is_declared {
+    if !is_possible {
         return Vec::new();
     }
     match list.all().await {

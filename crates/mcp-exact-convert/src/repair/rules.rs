@@ -36,6 +36,8 @@ pub enum RepairRule {
     IdSpelling,
     /// An array of one answer, in a revision without batches, is that answer.
     ArrayOfOne,
+    /// A server that answers a request has its capability, although it has not declared it.
+    UndeclaredCapability,
     /// A cursor that was given before ends its list.
     RepeatedCursor,
     /// A list with more pages than allowed ends with what was read.
@@ -156,6 +158,12 @@ pub const RULES: &[RuleInfo] = &[
         name: "array-of-one",
         effect: "an array of one answer is that answer, in revisions without batches",
         reports: &["gensecaihq/Wazuh-MCP-Server#59"],
+    },
+    RuleInfo {
+        rule: RepairRule::UndeclaredCapability,
+        name: "undeclared-capability",
+        effect: "a server that answers requests of `tools`, `prompts`, `resources` or `completions` has this capability, although it has not declared it",
+        reports: &["DeusData/codebase-memory-mcp#1185"],
     },
     RuleInfo {
         rule: RepairRule::RepeatedCursor,

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use mcp_exact_convert::Tolerance;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Request};
 
@@ -23,9 +24,12 @@ use crate::limits::Limit;
 use crate::message::{self, Call, READ_PARAMS};
 use crate::meta;
 use crate::outcome::{Outcome, RawResult, SendOutcome, encode_params};
-use crate::rules::{NotificationTarget, SentMembers};
+use crate::rules::{NotificationTarget, Rules, SentMembers};
 use crate::stream::{Binding, HttpHints, RequestKey, StreamId};
 use crate::trace_context::TraceContext;
+
+/// Capabilities that servers forget to declare, so that a lenient client sends their requests nevertheless.
+const FORGOTTEN_CAPABILITIES: [&str; 4] = ["tools", "prompts", "resources", "completions"];
 
 impl ClientEndpoint {
     /// Sends a request; [`ClientEvent::Completed`] follows, exactly once.
@@ -44,9 +48,8 @@ impl ClientEndpoint {
     ) -> Result<RequestKey, SendError> {
         self.core.advance_clock(now);
         let session = self.session()?;
-        let rules = session.rules_for_server(&self.settings);
         let members = params.as_ref().map(SentMembers::locate).unwrap_or_default();
-        rules.check_sent_request_with(method, params.as_ref(), &members)?;
+        let undeclared = self.check_sent_request(&session, method, params.as_ref(), &members)?;
         let task = members.task.is_some() && session.spec.has_tasks();
         let plain = members.is_plain;
         self.mirrored_headers(session.spec, method, params.as_ref())?;
@@ -66,6 +69,7 @@ impl ClientEndpoint {
             method: Method::from(method),
             spec: session.spec,
             asks_for_task: task,
+            undeclared,
             params,
             is_plain: plain,
             final_deadline: None,
@@ -80,6 +84,38 @@ impl ClientEndpoint {
         };
         self.send_attempt(key, outbound, &session);
         Ok(key)
+    }
+
+    /// Checks a request of the application. Returns the capability that the server has not declared, if a lenient client sends the
+    /// request nevertheless: the server may have forgotten to declare it, and its answer decides.
+    ///
+    /// # Errors
+    /// The reason for which the request cannot be sent.
+    pub(super) fn check_sent_request(
+        &self,
+        session: &NegotiatedSession,
+        method: &str,
+        params: Option<&JsonObject>,
+        members: &SentMembers<'_>,
+    ) -> Result<Option<String>, SendError> {
+        let rules = session.rules_for_server(&self.settings);
+        match rules.check_sent_request_with(method, params, members) {
+            Err(SendError::Capability { capability, .. })
+                if self.core.tolerance == Tolerance::Lenient
+                    && FORGOTTEN_CAPABILITIES.contains(&&*capability) =>
+            {
+                let mut assumed = session.session_info.capabilities.clone();
+                assumed.insert(&capability, JsonObject::new());
+                let peer_capabilities = (&assumed).into();
+                let rules = Rules {
+                    peer_capabilities,
+                    ..rules
+                };
+                rules.check_sent_request_with(method, params, members)?;
+                Ok(Some(capability))
+            }
+            checked => checked.map(|()| None),
+        }
     }
 
     /// Sends a request of a generated type; the type must belong to the negotiated revision.

@@ -61,6 +61,8 @@ pub(crate) struct OutboundRequest {
     pub(super) input: Option<JsonObject>,
     /// True if a subscription was acknowledged.
     pub(super) is_acknowledged: bool,
+    /// Capability of the request that the server has not declared.
+    pub(super) undeclared: Option<String>,
     /// True if the request has the param `task`, so that the server may run it as a task (2025-11-25).
     pub(super) asks_for_task: bool,
     /// True if the tool list was requested again because the server refused the headers of this call.

@@ -166,6 +166,7 @@ impl Endpoint for ClientEndpoint {
     /// Handles the answer to a request of the client.
     fn handle_answer(&mut self, request: PendingRequest<Purpose>, mut outcome: Outcome) {
         if self.core.tolerance == Tolerance::Lenient {
+            self.report_undeclared_capability(&request.purpose, &outcome);
             self.repair_outcome(&request.purpose, &mut outcome);
         }
         if self.is_orphaned(request.stream) {
@@ -210,6 +211,16 @@ impl ClientEndpoint {
         let spec = subscription.or_else(|| self.spec());
         let repairs = tolerance::repair_call(call, (kind.into(), Side::Server), spec);
         self.core.push_repairs(&call.method, repairs);
+    }
+
+    /// Reports that the server has answered a request whose capability it has not declared.
+    fn report_undeclared_capability(&mut self, purpose: &Purpose, outcome: &Outcome) {
+        if let (Some(outbound), Outcome::Result(_)) = (purpose.outbound(), outcome)
+            && let Some(capability) = &outbound.undeclared
+        {
+            let repair = tolerance::undeclared_capability(capability);
+            self.core.push_repairs(&outbound.method, vec![repair]);
+        }
     }
 
     /// Repairs the result of a request of the client, unless the application does so where it reads the result.

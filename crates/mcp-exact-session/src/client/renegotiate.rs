@@ -17,6 +17,7 @@ use super::session::{NegotiatedSession, NegotiationProgress, SenderMeta, State};
 use crate::core::{Endpoint, PendingRequest};
 use crate::error::{PeerError, code};
 use crate::outcome::Outcome;
+use crate::rules::SentMembers;
 use crate::session_info::SessionInfo;
 use crate::stream::{Binding, RequestKey, StreamId, StreamKind};
 
@@ -304,12 +305,13 @@ impl ClientEndpoint {
         refused: RefusedRevision,
     ) {
         outbound.was_renegotiated = true;
-        let rules = session.rules_for_server(&self.settings);
         let params = outbound.params.as_ref();
+        let members = params.map(SentMembers::locate).unwrap_or_default();
         let may_repeat = refused.is_certain || self.is_repeatable(&outbound.method);
         let has_input = session.is_discover() || !outbound.is_retry();
         let has_tasks = session.spec.has_tasks() || !outbound.asks_for_task;
-        let is_allowed = rules.check_sent_request(&outbound.method, params).is_ok();
+        let checked = self.check_sent_request(session, &outbound.method, params, &members);
+        let is_allowed = checked.is_ok();
         if may_repeat && has_input && has_tasks && is_allowed {
             self.send_attempt(key, outbound, session);
         } else {

@@ -31,6 +31,7 @@ pub use error::HostError;
 pub use server::{ServerState, ServerStatus};
 
 use crate::client::{Client, ClientCall, ClientError, Definition, ToolOutput};
+use crate::protocol::METHOD_NOT_FOUND;
 use call::{AuditFn, AuditGuard, Policies};
 use names::ToolNames;
 use prefixes::SEPARATOR;
@@ -116,9 +117,10 @@ pub struct HostTools {
     /// the second one is left out, and logged once as a warning.
     pub tools: Vec<HostTool>,
     /// Errors of the servers whose tools could not be listed, by the name of the server. A server that declares none of the
-    /// capabilities `tools`, `prompts` and `resources` and no extension is one of them, with
-    /// [`SendError::Capability`](crate::SendError::Capability), because it may have forgotten to declare its tools; it is logged once
-    /// as a warning, too. One that declares others, but not `tools`, has no tools.
+    /// capabilities `tools`, `prompts` and `resources` and no extension may have forgotten to declare its tools: it is asked for them
+    /// and has none if it does not know the method. With [`Tolerance::Strict`](crate::Tolerance::Strict), it is not asked, but is one
+    /// of the failures, with [`SendError::Capability`](crate::SendError::Capability), and logged once as a warning. A server that
+    /// declares others, but not `tools`, has no tools.
     pub failures: BTreeMap<String, ClientError>,
 }
 
@@ -190,15 +192,24 @@ impl Host {
             let (server, list) = (server.to_owned(), client.tools());
             let capabilities = client.capabilities();
             let has = |name: &str| capabilities.get(name).is_some();
-            // A server that declares nothing may have forgotten to declare its tools: the request fails, and its error says so.
-            let declares =
-                has("tools") || !(has("prompts") || has("resources") || has("extensions"));
+            let (declares, declares_others) = (
+                has("tools"),
+                has("prompts") || has("resources") || has("extensions"),
+            );
             lists.spawn(async move {
-                if !declares {
+                if !declares && declares_others {
                     return (server, Ok(Vec::new()));
                 }
                 let listed = tokio::time::timeout(limit.limit, list.all()).await;
-                (server, listed.unwrap_or_else(|_| Err(limit.error())))
+                match listed {
+                    // A server that declares nothing may have forgotten to declare its tools, or has none.
+                    Ok(Err(ClientError::Server(error)))
+                        if !declares && error.code() == Some(METHOD_NOT_FOUND) =>
+                    {
+                        (server, Ok(Vec::new()))
+                    }
+                    listed => (server, listed.unwrap_or_else(|_| Err(limit.error()))),
+                }
             });
         }
         let (mut all, mut found) = (HostTools::default(), Vec::new());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_exact::transport::memory_pair;
 use mcp_exact::{
     Catalogue, Client, ClientError, Cx, Host, HostError, Input, JsonObject, RawJson, RawRequest,
-    SendError, Server, ServerBuilder, ServerState, Tool, ToolEntry, ToolFilter,
+    SendError, Server, ServerBuilder, ServerState, Tolerance, Tool, ToolEntry, ToolFilter,
 };
 
 use crate::common::object;
@@ -264,20 +264,25 @@ async fn models_accept_all_names() {
 }
 
 /// "Servers that support tools MUST declare the `tools` capability" (`server/tools`, "Capabilities"): tools of a server that declares
-/// nothing are not lost without a word, and a server with prompts alone is none that has failed.
+/// nothing are not lost without a word. A lenient host asks for them, and a server that does not know the method has none; to a
+/// strict one, the server has failed. A server with prompts alone has failed to neither.
 #[tokio::test]
-async fn servers_without_capabilities_are_failures() {
+async fn servers_without_capabilities_are_asked() {
     let names = Arc::new(Mutex::new(vec!["find"]));
     let silent = listing(&names).build().expect("a server");
     let prompts = Server::builder("test", "1").prompt("greet", || async { "hello" });
     let prompts = prompts.build().expect("a server");
-    let host = Host::builder()
-        .server("silent", Client::in_memory(&silent))
-        .server("prompts", Client::in_memory(&prompts))
-        .server("good", Client::in_memory(&server("hello")))
-        .start()
-        .await;
-    let tools = host.tools().await;
+    let start = async |tolerance| {
+        Host::builder()
+            .server("silent", Client::in_memory(&silent).tolerance(tolerance))
+            .server("prompts", Client::in_memory(&prompts))
+            .server("good", Client::in_memory(&server("hello")))
+            .start()
+            .await
+    };
+    let tools = start(Tolerance::Lenient).await.tools().await;
+    assert_eq!((tools.tools.len(), tools.failures.len()), (1, 0));
+    let tools = start(Tolerance::Strict).await.tools().await;
     assert_eq!(tools.tools.len(), 1);
     assert_eq!(tools.failures.keys().collect::<Vec<_>>(), ["silent"]);
     let failure = &tools.failures["silent"];

@@ -317,6 +317,59 @@ async fn hosts_show_the_rest() {
     }
 }
 
+/// Servers that declare nothing, or prompts alone, and have tools.
+pub const FORGETFUL: [Case; 2] = [
+    Case {
+        method: "initialize",
+        sends: r#"{"jsonrpc":"2.0","id":$ID,"result":{$HANDSHAKE"capabilities":{},"serverInfo":{"name":"zoo","version":"1"}}}"#,
+        ..TIDY
+    },
+    Case {
+        method: "initialize",
+        sends: r#"{"jsonrpc":"2.0","id":$ID,"result":{$HANDSHAKE"capabilities":{"prompts":{}},"serverInfo":{"name":"zoo","version":"1"}}}"#,
+        ..TIDY
+    },
+];
+
+/// Whoever asks a server for what it has forgotten to declare gets it, and reads in a report what was missing. "Both parties MUST
+/// [...] only use capabilities that were successfully negotiated" (2025-11-25, `basic/lifecycle`, "Operation"): a strict client does
+/// not ask.
+#[tokio::test]
+async fn undeclared_capabilities_are_used() {
+    for case in FORGETFUL {
+        for revision in REVISIONS {
+            let connect = || Client::over(in_memory(&Peer::new(case, revision)));
+            let connect = || connect().revision(known(revision));
+            for (method, delivers) in [
+                ("tools/list", "echo"),
+                ("tools/call", "done"),
+                ("resources/read", "a"),
+            ] {
+                let seen = observe(connect(), method).await;
+                let rules = vec!["undeclared-capability".to_owned()];
+                assert_eq!(seen, (delivers.to_owned(), rules), "{revision} {method}");
+                let strict = connect().tolerance(Tolerance::Strict);
+                let (delivered, rules) = observe(strict, method).await;
+                assert!(delivered.contains("was not declared"), "{delivered}");
+                assert_eq!(rules, Vec::<String>::new());
+            }
+        }
+    }
+}
+
+/// A host asks a server that declares nothing for its tools, but not one that declares other lists. Both are called.
+#[tokio::test]
+async fn hosts_ask_servers_that_declare_nothing() {
+    for (case, listed) in FORGETFUL.into_iter().zip([1, 0]) {
+        let connect = Client::over(in_memory(&Peer::new(case, "2025-11-25")));
+        let host = Host::builder().server("odd", connect).start().await;
+        let tools = host.tools().await;
+        assert_eq!((tools.tools.len(), tools.failures.len()), (listed, 0));
+        let output = host.call("odd__echo", &()).await.expect("a result");
+        assert_eq!(output.text(), "done");
+    }
+}
+
 /// A text in structured content that no Unicode text can be is readable.
 #[tokio::test]
 async fn lone_surrogates_of_untyped_values() {

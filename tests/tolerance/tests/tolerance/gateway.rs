@@ -14,7 +14,7 @@ use mcp_exact_transport::{
 };
 use tokio::task::JoinHandle;
 
-use super::client::{MAX_PAGES, known, observe, observe_with, use_method};
+use super::client::{FORGETFUL, MAX_PAGES, known, observe, observe_with, use_method};
 use super::server::answer_to;
 
 /// Connects a client to a bridge in memory.
@@ -130,6 +130,36 @@ async fn in_front_of_two_servers() {
         let counted: u64 = counted.values().sum();
         let is_told = counted > 0 || !reported.is_empty();
         assert_eq!(is_told, !case.rules.is_empty(), "{}", case.name);
+    }
+}
+
+/// The tools of a server that declares nothing are those of the gateway, unless it is strict.
+#[tokio::test]
+async fn undeclared_tools_are_listed() {
+    let case = FORGETFUL[0];
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let bridge = Bridge::new(Peer::new(case, revision), options()).await;
+        let bridge = bridge.expect("a bridge");
+        let client = client_of(&bridge).await.expect("a client");
+        assert!(client.capabilities().get("tools").is_some(), "{revision}");
+        assert_eq!(use_method(&client, "tools/list", "").await, "echo");
+        assert_eq!(use_method(&client, "tools/call", "").await, "done");
+        let counted = bridge.metrics().repairs;
+        let is_counted = counted
+            .keys()
+            .any(|(_, rule)| *rule == "undeclared-capability");
+        assert!(is_counted, "{counted:?}");
+    }
+    for (tolerance, listed) in [
+        (Tolerance::Lenient, "odd__echo, tidy__echo"),
+        (Tolerance::Strict, "tidy__echo"),
+    ] {
+        let bridge = bridge_of_two_with(&case, |options| options.tolerance = tolerance).await;
+        let client = client_of(&bridge).await.expect("a client");
+        assert_eq!(use_method(&client, "tools/list", "").await, listed);
+        if tolerance == Tolerance::Lenient {
+            assert_eq!(use_method(&client, "tools/call", "odd__").await, "done");
+        }
     }
 }
 
