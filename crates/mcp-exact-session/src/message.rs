@@ -482,7 +482,7 @@ pub(crate) fn kept_ends(frame: &[u8]) -> Oversized<'_> {
 /// Splits a frame that is an array into its items; `Some(None)` if there are more than `max_items`.
 ///
 /// Returns `None` if the frame is not an array, and is parsed as one message.
-fn split_batch(frame: &[u8], max_items: usize) -> Option<Option<Vec<&str>>> {
+pub(crate) fn split_batch(frame: &[u8], max_items: usize) -> Option<Option<Vec<&str>>> {
     if frame.trim_ascii_start().first() != Some(&b'[') {
         return None;
     }

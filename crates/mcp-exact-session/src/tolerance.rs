@@ -15,7 +15,7 @@ use crate::core::{Arrival, Endpoint};
 use crate::error::PeerError;
 use crate::heap_size::HeapSize;
 use crate::limits::Limits;
-use crate::message::{self, Call, ParsedFrame, parse_wire_id};
+use crate::message::{self, Call, ParsedFrame, ParsedItem, parse_wire_id};
 use crate::outcome::{Outcome, RawResult};
 use crate::oversized::{OversizedHead, read_oversized};
 use crate::{JsonObject, RequestId};
@@ -118,27 +118,60 @@ fn known(revision: Revision) -> Option<KnownRevision> {
     KnownRevision::parse(revision.as_str())
 }
 
-/// Parses a frame within the limits; a message whose envelope is untidy is repaired.
+/// Parses a frame within the limits; messages whose envelope is untidy are repaired.
 pub(crate) fn parse(
     frame: &[u8],
     limits: &Limits,
     tolerance: Tolerance,
 ) -> (ParsedFrame, Vec<Repair>) {
     let parsed = message::parse(frame, limits);
-    let ParsedFrame::Single(Err(_)) = &parsed else {
-        return (parsed, Vec::new());
-    };
     if tolerance == Tolerance::Strict {
         return (parsed, Vec::new());
     }
-    let Some((bytes, repairs)) = repair_message(frame) else {
-        return (parsed, Vec::new());
-    };
-    match message::parse(&bytes, limits) {
-        // What is wrong with the rest is said of the message as it was sent.
-        ParsedFrame::Single(Err(_)) => (parsed, Vec::new()),
-        parsed => (parsed, repairs),
+    match parsed {
+        ParsedFrame::Single(Err(_)) => {
+            let Some((bytes, repairs)) = repair_message(frame) else {
+                return (parsed, Vec::new());
+            };
+            match message::parse(&bytes, limits) {
+                // What is wrong with the rest is said of the message as it was sent.
+                ParsedFrame::Single(Err(_)) | ParsedFrame::OverLimit(..) => (parsed, Vec::new()),
+                parsed => (parsed, repairs),
+            }
+        }
+        ParsedFrame::Batch(items) => {
+            let (items, repairs) = repair_batch(frame, items, limits);
+            (ParsedFrame::Batch(items), repairs)
+        }
+        parsed => (parsed, Vec::new()),
     }
+}
+
+/// Repairs the messages of a batch whose envelope is untidy.
+fn repair_batch(
+    frame: &[u8],
+    mut items: Vec<ParsedItem>,
+    limits: &Limits,
+) -> (Vec<ParsedItem>, Vec<Repair>) {
+    let mut all = Vec::new();
+    if !items.iter().any(|item| matches!(item, Ok(Err(_)))) {
+        return (items, all);
+    }
+    let texts = message::split_batch(frame, limits.batch_items).flatten();
+    let texts = texts.unwrap_or_default().into_iter().enumerate();
+    for (item, (index, text)) in items.iter_mut().zip(texts) {
+        if matches!(item, Ok(Err(_)))
+            && let Some((bytes, repairs)) = repair_message(text.as_bytes())
+            && let ParsedFrame::Single(Ok(message)) = message::parse(&bytes, limits)
+        {
+            *item = Ok(Ok(message));
+            all.extend(repairs.into_iter().map(|mut repair| {
+                repair.pointer = format!("/{index}{}", repair.pointer).into();
+                repair
+            }));
+        }
+    }
+    (items, all)
 }
 
 /// Returns the only answer of an array, in a revision without batches, and true; otherwise the unchanged frame.
@@ -186,18 +219,25 @@ pub(crate) fn end_by_unreadable_answer<E: Endpoint>(
     let OversizedHead::Response(id) = head else {
         return false;
     };
-    let line: String = String::from_utf8_lossy(&frame[..frame.len().min(MAX_SHOWN)])
-        .escape_debug()
-        .collect();
-    let text = format!(
-        "the answer is not JSON: {error}; it begins {}",
-        quoted(&line)
-    );
+    let begin = beginning(frame);
+    let text = format!("the answer is not JSON: {error}; it begins {begin}");
     let refused = PeerError::internal(text).into_local();
     endpoint.push_invalid_message(error.clone());
     endpoint.dispatch_response(&id, Outcome::Error(refused));
     endpoint.accept_message(arrival);
     true
+}
+
+/// Returns the beginning of a message on one line, without characters that a terminal would obey.
+pub(crate) fn beginning(frame: &[u8]) -> String {
+    let mut line = String::new();
+    for character in String::from_utf8_lossy(&frame[..frame.len().min(MAX_SHOWN)]).chars() {
+        match character {
+            '"' | '\'' | '\\' => line.push(character),
+            _ => line.extend(character.escape_debug()),
+        }
+    }
+    quoted(&line)
 }
 
 /// Number of bytes of an unreadable message that an error shows.

@@ -12,20 +12,26 @@ pub enum RepairRule {
     NullList,
     /// `[]` counts as `{}` where an object has to be.
     EmptyArray,
-    /// `true` and `false` of a capability count as `{}` and absence.
+    /// `true` or a list of a capability counts as `{}`, and `false` as absence.
     CapabilityFlag,
     /// A missing required member with an obvious value has that value.
     MissingMember,
     /// A tool without a usable input schema accepts any object.
     NeutralSchema,
+    /// A schema as a string of JSON is the schema.
+    SchemaAsText,
     /// An optional member of a result that has another type is dropped.
     WrongType,
+    /// What is no content in the content of a tool's result is a text.
+    ToolContent,
     /// An item of a list in a result that cannot be repaired is left out.
     LeftOut,
     /// Half of a surrogate pair becomes U+FFFD.
     LoneSurrogate,
     /// `null` of a member of the JSON-RPC envelope counts as absence.
     NullInEnvelope,
+    /// An error that is no error object becomes one, with the words of the peer.
+    ErrorObject,
     /// `null` or `[]` as a whole result counts as the empty result.
     EmptyResult,
     /// `[]` as params counts as `{}`.
@@ -87,8 +93,8 @@ pub const RULES: &[RuleInfo] = &[
     RuleInfo {
         rule: RepairRule::CapabilityFlag,
         name: "capability-flag",
-        effect: "`true` of a capability counts as `{}`, and `false` as absence",
-        reports: &["php-mcp/schema#2"],
+        effect: "`true` or a list of a capability counts as `{}`, and `false` as absence",
+        reports: &["php-mcp/schema#2", "springfall2008/batpred#3501"],
     },
     RuleInfo {
         rule: RepairRule::MissingMember,
@@ -96,6 +102,7 @@ pub const RULES: &[RuleInfo] = &[
         effect: "a missing member with an obvious value has that value",
         reports: &[
             "asciimoo/hister#363",
+            "awwaiid/mcp-server-taskwarrior#11",
             "modelcontextprotocol/python-sdk#1796",
         ],
     },
@@ -106,15 +113,31 @@ pub const RULES: &[RuleInfo] = &[
         reports: &["anthropics/claude-code#88049"],
     },
     RuleInfo {
+        rule: RepairRule::SchemaAsText,
+        name: "schema-as-text",
+        effect: "a schema of a tool that is a string of JSON is that JSON",
+        reports: &["webmachinelearning/webmcp#241"],
+    },
+    RuleInfo {
         rule: RepairRule::WrongType,
         name: "wrong-type",
         effect: "an optional member of a result that has another type is dropped, unless the result would mean something else without it",
-        reports: &["NovasPlace/CSM#28"],
+        reports: &["NovasPlace/CSM#28", "Automattic/wordpress-mcp#58"],
+    },
+    RuleInfo {
+        rule: RepairRule::ToolContent,
+        name: "tool-content",
+        effect: "in a tool's result, a `content` that is no list is its only item, and what is no content block is a text: the words of a string, or the JSON of another value, also of a whole result that has neither `content` nor `structuredContent`",
+        reports: &[
+            "alandtse/devbench#6",
+            "mark3labs/mcp-go#819",
+            "cloudflare/mcp-server-cloudflare#12",
+        ],
     },
     RuleInfo {
         rule: RepairRule::LeftOut,
         name: "left-out",
-        effect: "an item of a list in a result that cannot be repaired is left out",
+        effect: "an item of a list in a result that cannot be repaired is left out, unless it is content of a tool's result",
         reports: &["modelcontextprotocol/go-sdk#1119"],
     },
     RuleInfo {
@@ -128,6 +151,12 @@ pub const RULES: &[RuleInfo] = &[
         name: "null-in-envelope",
         effect: "`null` of `error` beside a result, of `result` beside an error, of `params` and of `method` beside an answer counts as absence",
         reports: &["gensecaihq/Wazuh-MCP-Server#59"],
+    },
+    RuleInfo {
+        rule: RepairRule::ErrorObject,
+        name: "error-object",
+        effect: "an error that is no error object, such as a text, becomes one: a code that is text becomes a number, or -32603 if it is none, the message is what the peer says, and what has no other place is in `data`",
+        reports: &["leehack/mcp_dart#240", "homebot/bot#3"],
     },
     RuleInfo {
         rule: RepairRule::EmptyResult,

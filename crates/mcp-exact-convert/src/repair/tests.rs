@@ -113,6 +113,38 @@ fn schemas_of_tools() {
             r#"{"type":"object"}"#,
             "\nneutral-schema at \"/tools/0/inputSchema\" (tool `a`)",
         ),
+        (
+            r#"{"anyOf":[{"type":"object"}]}"#,
+            r#"{"type":"object","anyOf":[{"type":"object"}]}"#,
+            "\nmissing-member at \"/tools/0/inputSchema/type\" (tool `a`)",
+        ),
+        (
+            r#"{"properties":{},"type":["object","null"],"required":{}}"#,
+            r#"{"properties":{},"type":"object"}"#,
+            "\nwrong-type at \"/tools/0/inputSchema/type\" (tool `a`): expected \"object\"\
+             \nwrong-type at \"/tools/0/inputSchema/required\" (tool `a`)",
+        ),
+        (
+            r#"{"type":"object","required":true}"#,
+            r#"{"type":"object"}"#,
+            "\nwrong-type at \"/tools/0/inputSchema/required\" (tool `a`)",
+        ),
+        (
+            r#""{\"properties\":{\"x\":{}}}""#,
+            r#"{"type":"object","properties":{"x":{}}}"#,
+            "\nschema-as-text at \"/tools/0/inputSchema\" (tool `a`)\
+             \nmissing-member at \"/tools/0/inputSchema/type\" (tool `a`)",
+        ),
+        (
+            r#""none""#,
+            r#"{"type":"object"}"#,
+            "\nneutral-schema at \"/tools/0/inputSchema\" (tool `a`): expected an object",
+        ),
+        (
+            "true",
+            r#"{"type":"object"}"#,
+            "\nneutral-schema at \"/tools/0/inputSchema\" (tool `a`): expected an object",
+        ),
     ] {
         let expected = list(after) + repairs;
         assert_eq!(result("tools/list", &list(schema), OLD), expected);
@@ -122,7 +154,8 @@ fn schemas_of_tools() {
         r#"{"type":"object","properties":{"x":{"default":null,"properties":[]}}}"#,
         r#"{"type":"object","properties":{"x":null}}"#,
         r#"{"type":"object","properties":[],"properties":{}}"#,
-        r#"{"$comment":"no type"}"#,
+        r#"{"properties":[],"properties":{}}"#,
+        r#"{"properties":{},"description":"\"inputSchema\":{}","type":"object"}"#,
     ] {
         assert_eq!(result("tools/list", &list(kept), OLD), "-", "{kept}");
     }
@@ -147,8 +180,53 @@ fn items_are_repaired_or_left_out() {
             r#"{"content":[{"type":"text","text":null},{"type":"text","text":"x"}],"isError":null}"#,
             OLD
         ),
-        "{\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}\nleft-out at \"/content/0\": expected a string\nnull-member at \"/isError\""
+        "{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"type\\\":\\\"text\\\",\\\"text\\\":null}\"},{\"type\":\"text\",\"text\":\"x\"}]}\n\
+         tool-content at \"/content/0\": expected a string\nnull-member at \"/isError\""
     );
+}
+
+/// A call that has done something is no success without words: what the server has sent is shown.
+#[test]
+fn content_of_tools_is_shown() {
+    let text = |words: &str| format!(r#"{{"type":"text","text":{words}}}"#);
+    for (content, after, pointer) in [
+        (r#""a\nb""#, text(r#""a\nb""#), ""),
+        (r#""\ud83d""#, text(r#""\ufffd""#), ""),
+        (r#"{"type":"text","text":"a"}"#, text(r#""a""#), ""),
+        (r#"{"a":"b"}"#, text(r#""{\"a\":\"b\"}""#), ""),
+        ("7", text(r#""7""#), ""),
+        (r#"["a"]"#, text(r#""a""#), "/0"),
+        (r#"[[]]"#, text(r#""[]""#), "/0"),
+        (
+            r#"[{"type":"image","type":"audio"}]"#,
+            text(r#""{\"type\":\"image\",\"type\":\"audio\"}""#),
+            "/0",
+        ),
+    ] {
+        for (of, kind) in [(OLD, ""), (NEW, r#""resultType":"complete","#)] {
+            let repaired = result(
+                "tools/call",
+                &format!(r#"{{{kind}"content":{content}}}"#),
+                of,
+            );
+            let start =
+                format!("{{{kind}\"content\":[{after}]}}\ntool-content at \"/content{pointer}\"");
+            assert!(repaired.starts_with(&start), "{repaired}");
+        }
+    }
+    assert_eq!(
+        result("tools/call", r#"{"rows":[1],"isError":true}"#, OLD),
+        "{\"rows\":[1],\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":\"{\\\"rows\\\":[1]}\"}]}\n\
+         tool-content at \"/content\": the member `content` is missing"
+    );
+    // The reports say what is wrong, and a long value is cut.
+    let long = format!(
+        r#"{{"content":[{{"type":"image","data":"{}"}}]}}"#,
+        "A".repeat(20 << 10)
+    );
+    let repaired = result("tools/call", &long, OLD);
+    assert!(repaired.len() < 17 << 10, "{}", repaired.len());
+    assert!(repaired.contains('…'), "{repaired}");
 }
 
 #[test]
@@ -195,9 +273,10 @@ fn meaning_is_never_guessed() {
     for (method, text) in [
         ("tools/call", r#"{"content":[],"isError":"no"}"#),
         ("tools/call", r#"{"content":[],"content":[]}"#),
-        ("tools/call", r#"{"content":"x"}"#),
         ("tools/list", r#"{}"#),
         ("tools/list", r#"{"tools":[]"#),
+        ("resources/read", r#"{"contents":[{"uri":"a:b"}]}"#),
+        ("prompts/get", r#"{"messages":["hi"]}"#),
     ] {
         assert_eq!(result(method, text, OLD), "-", "{text}");
     }
@@ -248,6 +327,40 @@ fn envelopes() {
             r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#,
             "-",
         ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":"no"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}} | error-object at "/error": expected an object"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":" -7 ","message":"m","data":{"a":1},"x":2}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-7,"message":"m","data":{"a":1},"x":2}} | null-in-envelope at "/result" | error-object at "/error": expected a number"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":"ENOENT","message":"m","data":1}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m","data":{"code":"ENOENT","message":"m","data":1}}} | error-object at "/error": expected a number"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"m"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m","data":{"code":1.5,"message":"m"}}} | error-object at "/error": expected an integer"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":{"a":2}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"an error without a message: {\"code\":1,\"message\":{\"a\":2}}","data":{"code":1,"message":{"a":2}}}} | error-object at "/error": expected a string"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":[1]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"an error without a message: [1]","data":[1]}} | error-object at "/error": expected an object"#,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"\ud83d"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"\ufffd"}} | lone-surrogate at "/error""#,
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"error":false}"#, "-"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2}}"#,
+            "-",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":"no"}"#, "-"),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#,
             "-",

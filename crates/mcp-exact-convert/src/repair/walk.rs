@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcp_exact_wire::spans::OpenMember;
-use mcp_exact_wire::{DocumentRule, Kind, Reader};
+use mcp_exact_wire::{DocumentRule, DocumentValue, Json, Kind, Reader, from_str};
 
 use super::envelope::is_empty_array;
 use super::rules::{CAPABILITIES, DEFAULTS, MEANINGFUL, NEUTRAL_SCHEMA};
@@ -34,6 +34,21 @@ impl Unfit {
         }
     }
 }
+
+/// Definition and member of the content of a tool's result.
+const TOOL_CONTENT: (&str, &str) = ("CallToolResult", "content");
+
+/// Definitions and members of what somebody reads: it does not become empty because all of it is left out.
+const READ_LISTS: [(&str, &str); 2] = [
+    ("ReadResourceResult", "contents"),
+    ("GetPromptResult", "messages"),
+];
+
+/// Type of the arguments of every tool, in its schema.
+const OBJECT: &str = r#""object""#;
+
+/// Maximum number of bytes of a value that is no content, in the text that shows it.
+const MAX_SHOWN_CONTENT: usize = 16 << 10;
 
 /// Result of a repair: the text of a value that fits.
 type Fit<'t> = Result<Cow<'t, str>, Unfit>;
@@ -142,16 +157,46 @@ impl Walk {
             self.note(RepairRule::NeutralSchema, "");
             return Ok(NEUTRAL_SCHEMA.into());
         }
+        if let Some(schema) = schemas::within_string(text) {
+            self.bytes_read += text.len();
+            let of_object = |rule: &DocumentRule| rule.value == DocumentValue::Const("object");
+            if name != schemas::INPUT_SCHEMA
+                && rules.iter().any(of_object)
+                && schemas::is_of_no_object(&schema)
+            {
+                // An optional schema that the revision does not allow is left out.
+                return Err(Unfit::new(reason));
+            }
+            self.note(RepairRule::SchemaAsText, "");
+            let repaired = self.document(&schema, name, rules, reason)?;
+            return Ok(Cow::Owned(repaired.into_owned()));
+        }
+        let is_input = name == schemas::INPUT_SCHEMA;
+        let members = self.members(text, &reason)?;
         let mut kept = Vec::new();
-        for member in &self.members(text, &reason)? {
+        if is_input && !members.iter().any(|member| member.name == "type") {
+            let outer = self.enter("type");
+            self.note(RepairRule::MissingMember, "");
+            self.leave(outer);
+            kept.push((r#""type""#, Cow::Borrowed(OBJECT)));
+        }
+        for member in &members {
             let rule = rules.iter().find(|rule| rule.name == member.name);
-            let fault = rule.and_then(|rule| schemas::fault(rule, member.value));
+            let fault = rule.and_then(|rule| schemas::fault(rule, member.value, is_input));
             let outer = self.enter(&member.name);
             let value = match fault {
                 None => Some(member.value.into()),
                 Some(Fault::Null) => {
                     self.note(RepairRule::NullMember, "");
                     None
+                }
+                Some(Fault::Kind) => {
+                    self.note(RepairRule::WrongType, "");
+                    None
+                }
+                Some(Fault::NoObject) => {
+                    self.note(RepairRule::WrongType, "expected \"object\"");
+                    Some(OBJECT.into())
                 }
                 Some(Fault::Array) => {
                     self.note(RepairRule::EmptyArray, "");
@@ -249,6 +294,17 @@ impl Walk {
             let Some((value, rule)) = default_of(name, member, value) else {
                 return Err(Unfit::new(format!("the member `{member}` is missing")));
             };
+            if self.may_drop
+                && (name.get(), member) == TOOL_CONTENT
+                && let Some(words) = words_elsewhere(kept, layout)
+            {
+                let outer = self.enter(member);
+                self.note(RepairRule::ToolContent, "the member `content` is missing");
+                self.leave(outer);
+                let content = format!("[{}]", text_content(&words));
+                kept.push(("\"content\"".into(), content.into()));
+                continue;
+            }
             let outer = self.enter(member);
             self.note(rule, "");
             self.leave(outer);
@@ -269,6 +325,13 @@ impl Walk {
             return Ok(Some(text.into()));
         }
         let default = default_of(owner, &member.name, value).filter(|_| is_required);
+        if self.may_drop
+            && text != "null"
+            && (owner.get(), &*member.name) == TOOL_CONTENT
+            && let Type::Array(items, _) = Type::at(value)
+        {
+            return Ok(Some(self.tool_content(text, items)));
+        }
         match text {
             "null" if !is_required => {
                 self.note(RepairRule::NullMember, "");
@@ -289,10 +352,23 @@ impl Walk {
                 let is_object = text == "true" && self.fits("{}", value).is_ok();
                 return Ok(is_object.then_some("{}".into()));
             }
+            // Some servers put their tools there.
+            _ if CAPABILITIES.contains(&owner.get())
+                && text.starts_with('[')
+                && !is_empty_array(text)
+                && self.fits("{}", value).is_ok() =>
+            {
+                self.note(RepairRule::CapabilityFlag, "");
+                return Ok(Some("{}".into()));
+            }
             _ => {}
         }
         let mark = self.mark();
+        let is_read = READ_LISTS.contains(&(owner.get(), &*member.name));
         let unfit = match self.value(text, value) {
+            Ok(repaired) if is_read && repaired == "[]" => {
+                Unfit::new(format!("no item of `{}` can be read", member.name))
+            }
             Ok(repaired) => return Ok(Some(repaired)),
             Err(unfit) => unfit,
         };
@@ -357,6 +433,47 @@ impl Walk {
         }
         kept.push(']');
         Ok(kept.into())
+    }
+
+    /// Repairs the content of a tool's result. Nothing of it is left out: what is no content is a text.
+    fn tool_content<'t>(&mut self, text: &'t str, items: u16) -> Cow<'t, str> {
+        self.bytes_read += text.len();
+        let mut r = Reader::of_checked(text);
+        if r.kind() != Ok(Kind::Array) {
+            self.note(RepairRule::ToolContent, "expected an array");
+            return format!("[{}]", self.tool_content_item(text, items, true)).into();
+        }
+        let (mut kept, mut index) = (String::from("["), 0_usize);
+        let mut more = r.begin_array().unwrap_or_default();
+        while more {
+            let Ok(item) = r.raw() else { break };
+            let outer = self.enter(&index.to_string());
+            if kept.len() > 1 {
+                kept.push(',');
+            }
+            kept.push_str(&self.tool_content_item(item, items, false));
+            self.leave(outer);
+            index += 1;
+            more = r.next_item().unwrap_or_default();
+        }
+        kept.push(']');
+        kept.into()
+    }
+
+    /// Repairs one item of the content of a tool's result; `is_told` is true if its repair has been recorded.
+    fn tool_content_item<'t>(&mut self, text: &'t str, items: u16, is_told: bool) -> Cow<'t, str> {
+        let mark = self.mark();
+        match self.value(text, items) {
+            Ok(item) => item,
+            Err(unfit) => {
+                self.undo(mark);
+                if !is_told {
+                    self.note(RepairRule::ToolContent, &unfit.reason);
+                }
+                self.bytes_read += text.len();
+                text_content(text).into()
+            }
+        }
     }
 
     fn map<'t>(&mut self, text: &'t str, values: u16, reason: String) -> Fit<'t> {
@@ -548,6 +665,36 @@ fn members<'t>(text: &'t str, reason: &str) -> Result<Vec<OpenMember<'t>>, Unfit
         reason: "a member is there twice".into(),
         is_ambiguous: true,
     })
+}
+
+/// Returns the members of a tool's result without `content` that no result has, as JSON; `None` if there are none, or if there is
+/// structured content.
+fn words_elsewhere(kept: &[(Cow<'_, str>, Cow<'_, str>)], layout: &Layout) -> Option<String> {
+    // Names may be written with escapes.
+    let decoded = |quoted: &str| from_str::<String>(quoted).unwrap_or_default();
+    let is_other = |quoted: &str| {
+        let name = decoded(quoted);
+        // Older revisions do not know all of them.
+        layout.find(&name).is_none() && !["resultType", "structuredContent"].contains(&&*name)
+    };
+    let is_structured = |(name, _): &(Cow<'_, str>, _)| decoded(name) == "structuredContent";
+    let words = kept.iter().filter(|(name, _)| is_other(name));
+    let words = object_text(words.map(|(name, value)| (&**name, &**value)));
+    (words != "{}" && !kept.iter().any(is_structured)).then_some(words)
+}
+
+/// Returns a content block with a text: the words of a string, or the JSON text of another value, of which a long one is cut.
+fn text_content(text: &str) -> String {
+    let words = if text.starts_with('"') {
+        super::replace_lone_surrogates(text)
+    } else if text.len() > MAX_SHOWN_CONTENT {
+        let mut cut_text = text.to_owned();
+        cut(&mut cut_text, MAX_SHOWN_CONTENT);
+        Json::string(&cut_text).text().to_owned().into()
+    } else {
+        Json::string(text).text().to_owned().into()
+    };
+    format!(r#"{{"type":"text","text":{words}}}"#)
 }
 
 /// Returns true for the type of an array that must have items.

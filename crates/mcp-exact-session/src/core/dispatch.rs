@@ -121,8 +121,13 @@ pub(crate) trait Endpoint: Sized {
         if tolerance::end_by_unreadable_answer(self, arrival, frame, &parsed) {
             return;
         }
-        if let ParsedFrame::Single(Err(_)) = &parsed {
+        if let ParsedFrame::Single(Err(error)) = &parsed {
             self.core().note_malformed(frame);
+            if let (MessageErrorKind::InvalidResponse, Some(id)) = (error.kind(), error.id()) {
+                let begin = format!("; it begins {}", tolerance::beginning(frame));
+                self.end_by_invalid_response(arrival, &id.clone(), error.clone(), &begin);
+                return self.abort_if_exhausted();
+            }
         }
         self.dispatch_parsed(stream, parsed, context);
     }
@@ -348,10 +353,7 @@ pub(crate) trait Endpoint: Sized {
         let id = error.id().cloned();
         match (kind, id) {
             (MessageErrorKind::InvalidResponse, Some(id)) => {
-                let refusal = Refusal::from(error.clone());
-                self.core().push_violation(Violation::InvalidMessage(error));
-                let error = refusal.error().into_local();
-                self.discard_response(arrival, &id, error, &refusal);
+                self.end_by_invalid_response(arrival, &id, error, "");
             }
             (_, Some(id)) if answered => self.refuse_request(arrival, &id, &error.into(), false),
             _ if answered && arrival.batch.is_none() => {
@@ -363,6 +365,25 @@ pub(crate) trait Endpoint: Sized {
                 self.end_post(arrival, status);
             }
         }
+    }
+
+    /// Ends the local request whose response is malformed; `begin` says how the response begins.
+    fn end_by_invalid_response(
+        &mut self,
+        arrival: Arrival,
+        id: &RequestId,
+        error: MessageError,
+        begin: &str,
+    ) {
+        let refusal = Refusal::from(error.clone());
+        self.core().push_violation(Violation::InvalidMessage(error));
+        let told = refusal.error();
+        // The code of an invalid request would blame the caller.
+        let mut error = PeerError::local(format!("{}{begin}", told.message()));
+        if let Some(data) = told.data() {
+            error = error.with_data(data.clone());
+        }
+        self.discard_response(arrival, id, error, &refusal);
     }
 
     /// Handles a batch, which only 2025-03-26 allows (`basic`, "Batching").

@@ -194,10 +194,12 @@ const UNANSWERED: [&str; 7] = [
 ];
 
 /// Cases whose faults are in schemas of tools, which decoding keeps as they are.
-pub const SCHEMAS: [&str; 3] = [
+pub const SCHEMAS: [&str; 5] = [
     "tool with an empty schema",
     "[] as the properties of a schema",
     "null members of a schema",
+    "schema without a type",
+    "{} as the required members of a schema",
 ];
 
 /// The schemas of tools that a host hands to its model are mended, in front of a client and behind the gateway; a strict client
@@ -214,6 +216,8 @@ async fn schemas_are_mended() {
     for (name, expected) in SCHEMAS.into_iter().zip([
         r#"{"type":"object"}"#,
         r#"{"type":"object","properties":{}}"#,
+        r#"{"type":"object"}"#,
+        r#"{"type":"object","properties":{"x":{}}}"#,
         r#"{"type":"object"}"#,
     ]) {
         let case = CASES.iter().find(|case| case.name == name).expect(name);

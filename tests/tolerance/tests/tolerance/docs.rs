@@ -43,7 +43,7 @@ async fn cases_table() -> String {
         let lines = lines.collect::<Vec<_>>().join("<br>");
         let delivers = match case.delivers {
             "" => "nothing, without an error".to_owned(),
-            words => format!("`{words}`"),
+            words => format!("`{}`", words.replace('\n', "`<br>`")),
         };
         let cells = clients
             .iter()
