@@ -86,6 +86,17 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("list-unknown", "PROMPT.list-answered", "2026-07-28"),
 ];
 
+/// Names of tools that no MUST forbids: name of the fault, id and level of the rule, revision in which the server is examined. Only
+/// 2025-11-25 and later say what names look like.
+const NAME_FAULTS: &[(&str, &str, &str, &str)] = &[
+    ("same-name", "TOOL.names-unique", "SHOULD", "2025-11-25"),
+    ("spaced-name", "TOOL.name-form", "SHOULD", "2025-11-25"),
+    ("spaced-name", "HOST.portable-name", "NOTE", "2025-06-18"),
+    ("very-long-name", "TOOL.name-form", "SHOULD", "2026-07-28"),
+    ("dotted-name", "HOST.portable-name", "NOTE", "2025-11-25"),
+    ("long-name", "HOST.portable-name", "NOTE", "2026-07-28"),
+];
+
 /// Faults that only servers over HTTP can have: name of the fault, id of the rule, revision.
 const HTTP_FAULTS: &[(&str, &str, &str)] = &[
     ("any-origin", "HTTP.origin", "2025-11-25"),
@@ -179,6 +190,11 @@ fn main() {
             check_planted_fault("stdio", fault, rule, revision)
         })
     }));
+    trials.extend(NAME_FAULTS.iter().map(|(fault, rule, level, revision)| {
+        Trial::test(format!("stdio::{fault} in {revision}"), move || {
+            check_name(fault, rule, level, revision)
+        })
+    }));
     if cfg!(feature = "http") {
         trials.push(Trial::test(
             "http::nothing_is_found_without_a_fault",
@@ -258,6 +274,16 @@ fn check_note() -> Result<(), Failed> {
         Ok(())
     } else {
         Err(format!("exit code {code}, {found:#}\n{junit}").into())
+    }
+}
+
+/// Checks that the name of a tool is the only finding, which changes no exit code.
+fn check_name(fault: &str, rule: &str, level: &str, revision: &str) -> Result<(), Failed> {
+    let (code, found) = run_doctor("stdio", fault, &["--revision", revision]);
+    let findings = found["findings"].as_array().cloned().unwrap_or_default();
+    match findings.as_slice() {
+        [only] if code == 0 && only["rule"] == rule && only["level"] == level => Ok(()),
+        _ => Err(format!("{rule} is not the only finding: exit code {code}, {found:#}").into()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! A [`Catalogue`] gives tools other names, texts and annotations, hides them, and fixes arguments. A [`ToolFilter`] has the tools that
 //! the entry of a server switches on or off. [`canonical`] and [`differences`]
 //! compare definitions with those that somebody has approved. A [`ToolIndex`] finds tools by words, where a model shall not be shown
-//! all of them.
+//! all of them. [`is_accepted_name`] says which names providers of models accept.
 //!
 //! The specification allows all shapes that hosts refuse. [`deviations`] finds them, and [`rewrite`] replaces those that have
 //! an equivalent. `docs/repairs.md` lists the shapes, their replacements, and public reports of each. Keywords that
@@ -16,6 +16,7 @@ mod catalogue;
 mod filter;
 mod keywords;
 mod merge;
+mod names;
 mod references;
 mod rewrite;
 mod search;
@@ -29,6 +30,7 @@ pub use catalogue::{
     ArgumentError, Catalogue, CatalogueError, CatalogueProblem, ServerCatalogue, ToolEntry,
 };
 pub use filter::ToolFilter;
+pub use names::{MAX_NAME_LENGTH, is_accepted_in_names, is_accepted_name};
 pub use search::ToolIndex;
 pub use shapes::{Deviation, Shape};
 

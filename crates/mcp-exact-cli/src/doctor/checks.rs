@@ -6,11 +6,12 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use mcp_exact_revisions::method;
-use mcp_exact_tool_schema::deviations;
+use mcp_exact_tool_schema::{MAX_NAME_LENGTH, deviations, is_accepted_in_names};
 use mcp_exact_wire::JsonObject;
 use serde_json::{Value, json};
 
 use super::session::{Answer, Session, client_info};
+use crate::names::truncate_name;
 use crate::rules::{self, Rule};
 
 /// Identifier of a revision that no server supports.
@@ -20,6 +21,10 @@ const MAX_PAGES: usize = 20;
 /// Maximum number of resources that are read, of prompts that are fetched, and of tools that are called without a
 /// request of the user.
 const MAX_SAMPLES: usize = 3;
+/// First revision that says which characters names of tools have, and how many.
+const FIRST_WITH_NAME_FORM: &str = "2025-11-25";
+/// Maximum number of characters in the name of a tool, by the specification.
+const MAX_FORM_LENGTH: usize = 128;
 /// Duration for which the doctor waits for messages that no request has caused.
 pub const UNSOLICITED_WAIT: Duration = Duration::from_millis(150);
 
@@ -276,10 +281,23 @@ fn fetch_list(
 /// Checks the listed tools; calls the tools that the user has requested, and harmless tools.
 fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     session.add_tools(tools);
-    session.examine(&[&rules::PORTABLE_SCHEMA, &rules::TOOL_NAMES, &rules::CURSOR]);
+    session.examine(&[
+        &rules::PORTABLE_SCHEMA,
+        &rules::PORTABLE_NAME,
+        &rules::TOOL_NAMES,
+        &rules::CURSOR,
+    ]);
+    let spec = mcp_exact_revisions::find(session.revision);
+    let has_name_form = spec >= mcp_exact_revisions::find(FIRST_WITH_NAME_FORM);
+    if has_name_form {
+        session.examine(&[&rules::TOOL_NAME_FORM]);
+    }
     let mut names = HashSet::new();
     for tool in tools {
-        let name = tool["name"].as_str().unwrap_or_default();
+        // A tool without a name violates the schema.
+        let Some(name) = tool["name"].as_str() else {
+            continue;
+        };
         let schema = JsonObject::try_from(tool["inputSchema"].clone());
         for deviation in schema.iter().flat_map(deviations) {
             let message = format!("/inputSchema{deviation}");
@@ -287,6 +305,15 @@ fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
         }
         if !names.insert(name) {
             session.report_breach(&rules::TOOL_NAMES, format!("two tools are called {name}"));
+            continue;
+        }
+        let is_in_form = |letter: char| is_accepted_in_names(letter) || letter == '.';
+        let in_form = describe_name(name, MAX_FORM_LENGTH, is_in_form).filter(|_| has_name_form);
+        let portable = describe_name(name, MAX_NAME_LENGTH, is_accepted_in_names);
+        if let Some(problem) = in_form {
+            session.report_entry(&rules::TOOL_NAME_FORM, format!("tool `{name}`"), problem);
+        } else if let Some(problem) = portable {
+            session.report_entry(&rules::PORTABLE_NAME, format!("tool `{name}`"), problem);
         }
     }
     let cursor = json!({"cursor": "mcp-exact-no-such-cursor"});
@@ -315,6 +342,20 @@ fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
         let tool = tools.iter().find(|tool| tool["name"] == call.name.as_str());
         call_tool(session, tool, &call);
     }
+}
+
+/// Returns what is wrong with the name of a tool that may have `limit` of the characters for which `is_allowed` returns true.
+fn describe_name(name: &str, limit: usize, is_allowed: impl Fn(char) -> bool) -> Option<String> {
+    let shown = truncate_name(name);
+    if name.is_empty() {
+        return Some("the name of a tool is empty".to_owned());
+    }
+    if let Some(wrong) = name.chars().find(|letter| !is_allowed(*letter)) {
+        return Some(format!("the name `{shown}` has {wrong:?}"));
+    }
+    let length = name.chars().count();
+    (length > limit)
+        .then(|| format!("the name `{shown}` has {length} characters, more than {limit}"))
 }
 
 /// Returns true if a tool declares that it is read-only and requires no arguments, so that the doctor may call it

@@ -274,7 +274,13 @@ impl Server<'_> {
             {
                 Err(new_refusal(-32602, "Invalid cursor"))
             }
-            "tools/list" => Ok(json!({"tools": [self.tool_definition()]})),
+            "tools/list" => {
+                let mut tools = vec![self.tool_definition()];
+                tools.extend(self.second_name().map(
+                    |name| json!({"name": name, "inputSchema": {"type": "object", "properties": {}}}),
+                ));
+                Ok(json!({"tools": tools}))
+            }
             "tools/call" if params["name"] == "measure" => {
                 let mut result = json!({"content": [{"type": "text", "text": "{\"size\":1}"}]});
                 if !self.has_fault("no-structured-content") {
@@ -303,7 +309,19 @@ impl Server<'_> {
         }
     }
 
-    /// Returns the definition of the only tool.
+    /// Returns the name of a second tool that is listed and never called, if it is the fault.
+    fn second_name(&self) -> Option<String> {
+        match self.fault {
+            "same-name" => Some("measure".to_owned()),
+            "spaced-name" => Some("measure twice".to_owned()),
+            "very-long-name" => Some("m".repeat(129)),
+            "dotted-name" => Some("measure.twice".to_owned()),
+            "long-name" => Some("m".repeat(65)),
+            _ => None,
+        }
+    }
+
+    /// Returns the definition of the tool `measure`.
     fn tool_definition(&self) -> Value {
         let size = if self.has_fault("list-of-types") {
             json!({"type": ["integer", "null"]})

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
 
+use mcp_exact_tool_schema::{MAX_NAME_LENGTH, is_accepted_in_names, is_accepted_name};
+
 use super::HostTool;
 use super::prefixes::SEPARATOR;
 use crate::client::Definition;
 use crate::sync::lock;
 
-/// Maximum number of bytes in the name of a tool that providers of models accept.
-const MAX_NAME_LENGTH: usize = 64;
 /// Number of bytes of the hash at the end of a replacement, with the underscore before it.
 const HASH_LENGTH: usize = 9;
 /// Number of replacements that are tried for one name. More are needed only if a server chooses names for their hashes.
@@ -84,8 +84,9 @@ impl GivenNames {
         tools: Vec<(String, Definition)>,
     ) -> Vec<HostTool> {
         let tools = self.without_duplicates(prefixes, tools);
-        let is_kept =
-            |tool: &&Unnamed| is_accepted(&tool.prefixed) && self.find(&tool.prefixed).is_none();
+        let is_kept = |tool: &&Unnamed| {
+            is_accepted_name(&tool.prefixed) && self.find(&tool.prefixed).is_none()
+        };
         let kept = tools.iter().filter(is_kept);
         // These names are assigned first, so that no replacement can be one of them.
         let kept: HashSet<String> = kept.map(|tool| tool.prefixed.clone()).collect();
@@ -185,21 +186,12 @@ impl GivenNames {
     }
 }
 
-/// Returns true if providers of models accept the name of a tool: `^[a-zA-Z0-9_-]{1,64}$`.
-fn is_accepted(name: &str) -> bool {
-    (1..=MAX_NAME_LENGTH).contains(&name.len()) && name.chars().all(is_accepted_character)
-}
-
-fn is_accepted_character(character: char) -> bool {
-    character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
-}
-
 /// Returns the replacement of a name: its first characters, with `_` in place of those that are not accepted, and a hash of the
 /// whole name, without which the replacements of `a.b` and `a/b` would be equal. The gateway truncates long names in the same way.
 fn replace(name: &str, attempt: u32) -> String {
     let characters = name.chars().take(MAX_NAME_LENGTH - HASH_LENGTH);
     let replaced = characters.map(|character| {
-        if is_accepted_character(character) {
+        if is_accepted_in_names(character) {
             character
         } else {
             '_'
@@ -255,12 +247,12 @@ mod tests {
             hash(&format!("s__{longer}"))
         );
         assert_eq!(first[6], cut);
-        assert!(first.iter().all(|name| is_accepted(name)), "{first:?}");
+        assert!(first.iter().all(|name| is_accepted_name(name)), "{first:?}");
         let unique: HashSet<&String> = first.iter().collect();
         assert_eq!(unique.len(), listed.len(), "{first:?}");
         for (name, listed) in first.iter().zip(listed) {
-            let found =
-                is_accepted(&format!("s__{listed}")) || given.find(name) == Some(("s", listed));
+            let found = is_accepted_name(&format!("s__{listed}"))
+                || given.find(name) == Some(("s", listed));
             assert!(found, "{name}");
         }
         // Names do not depend on the rest of the list.
