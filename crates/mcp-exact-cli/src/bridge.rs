@@ -37,12 +37,12 @@ use mcp_exact_bridge::{Bridge, FirstClient, LossHook};
 
 use self::config::LeftOut;
 use self::operations::{NamesLeftOut, Operations};
-use self::reload::ConfigReloader;
+use self::reload::{ConfigReloader, HangupSignal};
 use self::reported_losses::ReportedLosses;
 use self::sessions::OpenedStores;
 use self::setup::{GatewayArguments, Setup, format_servers};
 use crate::Outcome;
-use crate::client::block_on;
+use crate::client::{block_on, until_signal};
 use crate::terminal::print_to_stderr;
 use crate::text::{Untrusted, text};
 
@@ -110,9 +110,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut audit = None;
     block_on(async {
         match &arguments.command {
-            Some(Command::Explain(arguments)) => explain::run(arguments).await,
-            Some(Command::Pin(arguments)) => pin::run_pin(arguments).await,
-            Some(Command::Diff(arguments)) => pin::run_diff(arguments).await,
+            Some(Command::Explain(arguments)) => {
+                until_signal(&arguments.settings, explain::run(arguments)).await
+            }
+            Some(Command::Pin(arguments)) => {
+                until_signal(arguments.settings(), pin::run_pin(arguments)).await
+            }
+            Some(Command::Diff(arguments)) => {
+                until_signal(arguments.settings(), pin::run_diff(arguments)).await
+            }
             None => run_bridge(&arguments.gateway, &mut audit).await,
         }
     })
@@ -144,6 +150,10 @@ async fn serve(
     stderr: &log::Stderr,
     audit: &mut Option<lines::LineLog>,
 ) -> anyhow::Result<Outcome> {
+    // With a file, SIGHUP reloads it. Signals count while servers start, too, which may take long.
+    let ends_on_hangup = setup.arguments.config.is_none();
+    let mut shutdown = Box::pin(wait_for_shutdown_signal(ends_on_hangup));
+    let hangup = HangupSignal::new();
     let losses = Arc::new(ReportedLosses::default());
     let (reported, out) = (Arc::clone(&losses), stderr.clone());
     setup.options.on_loss = Some(LossHook::new(move |report| reported.report(report, &out)));
@@ -166,16 +176,24 @@ async fn serve(
         None => Some(stdio(setup.options.limits.message_bytes)?),
         Some(_) => None,
     };
-    let bridge = setup.connect(first_client(transport.as_mut())).await?;
+    let bridge = tokio::select! {
+        biased;
+        () = &mut shutdown => {
+            setup.arguments.settings.servers_ended().await;
+            return Ok(Outcome::Valid);
+        }
+        bridge = setup.connect(first_client(transport.as_mut())) => bridge?,
+    };
     let _ = created.set(bridge.clone());
     let left_out = setup.config.left_out.iter();
     let left_out: NamesLeftOut = Arc::new(Mutex::new(left_out.map(LeftOut::name).collect()));
     let watching = ConfigReloader::new(&setup, &bridge, stderr, &left_out)
-        .map(ConfigReloader::watch)
-        .map(tokio::spawn);
+        .map(|reloader| tokio::spawn(reloader.watch(hangup)));
     let served = match (&setup.listen, transport) {
-        (Some(address), _) => serve_http(&setup, &bridge, address, clients, left_out).await,
-        (None, Some(transport)) => serve_stdio(&setup, &bridge, transport).await,
+        (Some(address), _) => {
+            serve_http(&setup, &bridge, address, (clients, left_out), shutdown).await
+        }
+        (None, Some(transport)) => serve_stdio(&setup, &bridge, transport, shutdown).await,
         (None, None) => Ok(()),
     };
     if let Some(watching) = watching {
@@ -207,6 +225,7 @@ async fn serve_stdio(
     setup: &Setup<'_>,
     bridge: &Bridge,
     transport: StdioTransport,
+    shutdown: impl Future<Output = ()> + Send,
 ) -> anyhow::Result<()> {
     let (settings, handler) = bridge.endpoint();
     let drain = setup
@@ -218,9 +237,6 @@ async fn serve_stdio(
         close: Duration::from_millis(300),
         ..ConnectionOptions::default()
     };
-    // With a file, SIGHUP reloads it.
-    let ends_on_hangup = setup.arguments.config.is_none();
-    let shutdown = wait_for_shutdown_signal(ends_on_hangup);
     Ok(mcp_exact::transport::serve(settings, handler, transport, options, shutdown).await?)
 }
 
@@ -229,8 +245,8 @@ async fn serve_http(
     setup: &Setup<'_>,
     bridge: &Bridge,
     address: &str,
-    clients: Option<Arc<dyn Authenticate>>,
-    left_out: NamesLeftOut,
+    (clients, left_out): (Option<Arc<dyn Authenticate>>, NamesLeftOut),
+    signal: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<()> {
     let listener = HttpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
@@ -251,8 +267,6 @@ async fn serve_http(
     let service = bridge.http(options);
     let listener = listener.options(setup.listen_options());
     let address = listener.local_addr()?;
-    let ends_on_hangup = setup.arguments.config.is_none();
-    let signal = wait_for_shutdown_signal(ends_on_hangup);
     print_to_stderr(&text!(
         "listening at http://{}/mcp, {}",
         address,

@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "server")]
     portable_schemas: bool,
     #[command(flatten)]
-    settings: Settings,
+    pub settings: Settings,
     /// The command that starts the server with its arguments, or its URL.
     #[arg(
         value_name = "COMMAND|URL",

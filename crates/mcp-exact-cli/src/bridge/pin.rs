@@ -40,6 +40,20 @@ pub struct DiffArguments {
     of: OfFile,
 }
 
+impl PinArguments {
+    /// Returns the settings of connections to the servers.
+    pub fn settings(&self) -> &Settings {
+        &self.of.settings
+    }
+}
+
+impl DiffArguments {
+    /// Returns the settings of connections to the servers.
+    pub fn settings(&self) -> &Settings {
+        &self.of.settings
+    }
+}
+
 /// The file whose servers are asked.
 #[derive(Debug, Args)]
 struct OfFile {

@@ -68,8 +68,7 @@ impl ConfigReloader {
     }
 
     /// Reloads the file whenever it changes and on SIGHUP, until the task is cancelled.
-    pub async fn watch(mut self) {
-        let mut hangup = HangupSignal::new();
+    pub async fn watch(mut self, mut hangup: HangupSignal) {
         // A change since the start counts, too.
         let mut known = Some(self.with_lock(self.config.text.clone()));
         let mut before = known.clone();
@@ -178,14 +177,15 @@ impl ConfigReloader {
 }
 
 /// Receiver of SIGHUP, on systems that have this signal.
-struct HangupSignal {
+pub struct HangupSignal {
     /// Stream of SIGHUP signals; `None` if the signal cannot be received.
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,
 }
 
 impl HangupSignal {
-    fn new() -> Self {
+    /// Creates the receiver; a signal counts from this call on.
+    pub fn new() -> Self {
         Self {
             #[cfg(unix)]
             signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),

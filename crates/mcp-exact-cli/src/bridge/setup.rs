@@ -209,6 +209,9 @@ impl<'a> Setup<'a> {
         if listen.is_none() && is_for_http {
             bail!("metrics, [auth] and [sessions] are for HTTP: give an address to listen at, too");
         }
+        for command in servers.iter().filter_map(|server| server.command.as_ref()) {
+            arguments.settings.add_started(command);
+        }
         #[cfg(feature = "oauth")]
         let users = UserServers::from_config(&config, &servers, options.seal.as_ref())?;
         Ok(Self {

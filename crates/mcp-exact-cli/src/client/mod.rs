@@ -205,6 +205,25 @@ pub fn run_with_server<T>(
     })
 }
 
+/// Runs a command that uses the servers of a gateway, until its end or a signal, which counts while the servers start, too. After a
+/// signal, they end as their transport says.
+///
+/// # Errors
+/// [`Interrupted`] after a signal, or the error of the command.
+#[cfg(feature = "bridge")]
+pub async fn until_signal<T>(
+    settings: &Settings,
+    command: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let interrupted = tokio::select! {
+        biased;
+        interrupted = interrupt::received() => interrupted,
+        ended = command => return ended,
+    };
+    settings.servers_ended().await;
+    Err(interrupted.into())
+}
+
 /// Server that the command line specifies.
 #[cfg(feature = "bridge")]
 pub enum Target {
@@ -245,6 +264,18 @@ impl Settings {
                 Target::Command(Box::new(command))
             }
         })
+    }
+
+    /// Adds a server of a configuration file to those that are waited for.
+    #[cfg(feature = "bridge")]
+    pub fn add_started(&self, command: &ServerCommand) {
+        self.started.add(command);
+    }
+
+    /// Waits until the processes of all servers have ended, for a limited time.
+    #[cfg(feature = "bridge")]
+    pub async fn servers_ended(&self) {
+        self.started.ended().await;
     }
 
     /// Returns what the command line gives in the place of what the entry of a configured server says.

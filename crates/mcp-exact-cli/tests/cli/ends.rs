@@ -177,6 +177,82 @@ fn signals_end_commands_and_servers() {
     });
 }
 
+/// Server that never answers, as one that is being installed, and ignores every signal that can be ignored and the end of its input.
+#[cfg(feature = "bridge")]
+const NEVER_READY: &str = "trap '' TERM HUP INT\necho $$ >> pids\nwhile :; do sleep 1; done\n";
+
+/// A signal while the servers of the gateway start ends it and them: whoever closes the terminal during an installation leaves
+/// nothing behind. With a file, SIGHUP reloads it and ends nothing.
+#[cfg(feature = "bridge")]
+#[test]
+fn signals_count_while_servers_start() {
+    /// Command, its server, the signals in their order, and the exit code.
+    type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], i32);
+    let config = "[servers.s]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n";
+    let pinned = format!("{config}[pins]\nfile = \"bridge.lock\"\n");
+    let pinned = pinned.as_str();
+    let server = ["--", "sh", "server.sh"];
+    let file = ["--config", "bridge.toml"];
+    let cases: [Case<'_>; 7] = [
+        (&["bridge"], &server, &["-HUP"], 0),
+        (&["bridge"], &server, &["-TERM"], 0),
+        (
+            &["bridge", "--listen", "127.0.0.1:0"],
+            &server,
+            &["-HUP"],
+            0,
+        ),
+        (&["bridge"], &file, &["-HUP", "-TERM"], 0),
+        (&["bridge", "explain"], &server, &["-HUP"], 129),
+        (
+            &["bridge", "pin"],
+            &["--config", "pinned.toml"],
+            &["-TERM"],
+            143,
+        ),
+        (&["inspect"], &server, &["-HUP"], 129),
+    ];
+    let check = |(command, server, signals, code): Case<'_>| {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in [
+            ("server.sh", NEVER_READY),
+            ("bridge.toml", config),
+            ("pinned.toml", pinned),
+        ] {
+            std::fs::write(folder.path().join(name), text).expect("a file");
+        }
+        let mut child = program()
+            .args(command)
+            .args(server)
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let what = format!("{command:?} {server:?} {signals:?}");
+        let pids = || std::fs::read_to_string(folder.path().join("pids")).unwrap_or_default();
+        wait_until(&what, || pids().ends_with('\n'));
+        for signal in signals {
+            let id = child.id().to_string();
+            let told = Command::new("kill").args([signal, &*id]).status();
+            assert!(told.expect("kill runs").success(), "{what}");
+        }
+        let _input = child.stdin.take();
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{what}");
+        for pid in pids().lines() {
+            wait_until(&format!("{what}: the server {pid} lives"), || {
+                !is_running(pid)
+            });
+        }
+    };
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || check(case));
+        }
+    });
+}
+
 /// A descendant of the server that keeps its output open, outside of its process group, does not hold the proxy.
 #[test]
 fn descendants_hold_nobody() {

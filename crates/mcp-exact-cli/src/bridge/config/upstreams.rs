@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 #[cfg(feature = "oauth")]
 use mcp_exact::expand_variables;
+use mcp_exact::transport::ServerCommand;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::{ClientError, ServerAddress, ServerEntry};
 use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings, check_server_name};
@@ -119,6 +120,8 @@ pub struct ConfiguredServer {
     options: ServerOptions,
     /// Server as an upstream of the bridge, unless each user reaches it with credentials of their own.
     upstream: Arc<dyn Upstream>,
+    /// Command of the server; `None` for one at a URL.
+    pub command: Option<ServerCommand>,
     /// Settings of the server in the type of the bridge library.
     #[cfg(feature = "oauth")]
     pub settings: UpstreamSettings,
@@ -261,7 +264,12 @@ fn configured_server(
     check_server_name(name).map_err(|error| anyhow!(error))?;
     let settings = upstream_settings(&entry, &options)?;
     check_user_auth(&entry, &options)?;
-    let upstream: Arc<dyn Upstream> = match entry.address()? {
+    let address = entry.address()?;
+    let command = match &address {
+        ServerAddress::Command(command) => Some(command.clone()),
+        _ => None,
+    };
+    let upstream: Arc<dyn Upstream> = match address {
         ServerAddress::Command(_) if options.oauth.is_some() => {
             bail!("`oauth` is for servers with a `url`")
         }
@@ -284,6 +292,7 @@ fn configured_server(
         entry,
         options,
         upstream,
+        command,
         #[cfg(feature = "oauth")]
         settings,
     })
