@@ -79,6 +79,13 @@ pub enum ClientError {
          allow more by `Connect::idle_timeout`"
     )]
     NotAcknowledged,
+    /// The server ended a subscription before it acknowledged it (`subscriptions/listen`, from 2026-07-28 on): it answered at once, or the
+    /// event stream ended. The connection stays open.
+    #[error(
+        "the server ended `subscriptions/listen` before it acknowledged the subscription; look into its log, or into that of a proxy \
+         that ends event streams"
+    )]
+    SubscriptionEnded,
     /// The request cannot be sent, because the negotiated revision or the capabilities of the server do not include
     /// it.
     #[error("{0}{remedy}", remedy = remedy_of_refusal(.0))]
@@ -163,6 +170,7 @@ impl fmt::Debug for ClientError {
             Self::Tool(output) => write("Tool", &[("", output)]),
             Self::SubscriptionRefused(uri) => write("SubscriptionRefused", &[("", uri)]),
             Self::NotAcknowledged => write("NotAcknowledged", &[]),
+            Self::SubscriptionEnded => write("SubscriptionEnded", &[]),
             Self::InvalidOutput { output, violation } => write(
                 "InvalidOutput",
                 &[("output", output), ("violation", violation)],

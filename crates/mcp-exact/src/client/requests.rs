@@ -137,8 +137,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`] if the server rejects the subscription to one of the URIs, or does not answer within the
-    /// [idle timeout](super::Connect::idle_timeout) (from 2026-07-28 on: [`ClientError::NotAcknowledged`]); the client is then
-    /// subscribed to none of the URIs.
+    /// [idle timeout](super::Connect::idle_timeout) (from 2026-07-28 on: [`ClientError::NotAcknowledged`], and
+    /// [`ClientError::SubscriptionEnded`] if it ends the subscription before); the client is then subscribed to none of the URIs.
     pub async fn subscribe<'u>(
         &self,
         uris: impl IntoIterator<Item = &'u str>,

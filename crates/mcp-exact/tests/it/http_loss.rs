@@ -13,6 +13,8 @@ use mcp_exact::{Client, ClientChange, ClientError, ConnectionEvent, Reconnect, S
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc};
 
+use crate::common::object;
+
 /// Server whose sockets are closed as by the kernel when its process is killed.
 struct Killable {
     /// Runtime of the server alone.
@@ -290,4 +292,42 @@ async fn closed_clients_have_ended_their_sessions() {
     assert!(client.is_closed());
     client.closed().await;
     assert!(has_ended.load(Ordering::Acquire));
+}
+
+/// Server without sockets that ends every event stream at once, as a proxy does that allows none.
+struct EndsStreams;
+
+impl HttpClient for EndsStreams {
+    fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
+        const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}}"#;
+        Box::pin(async move {
+            let message = object(std::str::from_utf8(request.body())?);
+            let id = message.get("id").map(|id| id.to_string());
+            let is_listening = message
+                .get("method")
+                .is_some_and(|method| method.text() == "\"subscriptions/listen\"");
+            let (content, body) = if is_listening {
+                ("text/event-stream", String::new())
+            } else {
+                let id = id.unwrap_or_default();
+                ("application/json", DISCOVERED.replace("ID", &id))
+            };
+            let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+            let response = Response::builder().header("content-type", content);
+            Ok(response.body(body.boxed_unsync())?)
+        })
+    }
+}
+
+/// A stream that ends before the server has acknowledged the subscription is no end of the connection: the error does not say so.
+#[tokio::test(start_paused = true)]
+async fn ended_streams_have_their_own_reason() {
+    let endpoint = HttpEndpoint::new("http://127.0.0.1/mcp").expect("a URL");
+    let endpoint = endpoint.client(Arc::new(EndsStreams));
+    let newest = mcp_exact::revisions().next_back().expect("a revision");
+    let client = Client::http(endpoint).revision(newest);
+    let client = client.await.expect("a client");
+    let error = client.subscribe(["x://a"]).await.expect_err("it has ended");
+    assert_eq!(error, ClientError::SubscriptionEnded);
+    assert!(!client.is_closed());
 }

@@ -130,6 +130,18 @@ async fn refused_list_subscriptions_are_no_failure() {
     );
 }
 
+/// The end of a subscription before its acknowledgement is no end of the connection, and the error does not say so.
+#[tokio::test(start_paused = true)]
+async fn ended_subscriptions_have_their_own_reason() {
+    const ENDED: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete"}}"#;
+    let ending = |method: &str| (method == "subscriptions/listen").then_some(ENDED);
+    let (connect, _serving) = scripted(ending);
+    let client = connect.await.expect("a client");
+    let error = client.subscribe(["x://a"]).await.expect_err("it has ended");
+    assert_eq!(error, ClientError::SubscriptionEnded);
+    assert!(!client.is_closed());
+}
+
 /// A host uses a server that does not acknowledge the subscription to its lists.
 #[tokio::test(start_paused = true)]
 async fn hosts_use_silent_servers() {

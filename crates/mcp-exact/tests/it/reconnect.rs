@@ -263,6 +263,75 @@ async fn state_of_the_session_is_restored() {
     }
 }
 
+/// What a call of a lost connection still reports reaches no call of the next one, although its first requests have the same ids and
+/// tokens.
+#[tokio::test]
+async fn reports_end_with_their_connection() {
+    for revision in mcp_exact::revisions() {
+        let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let late = Arc::new(Mutex::new(None));
+        let count = Arc::new(AtomicUsize::new(0));
+        let work = {
+            let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+            let late = Arc::clone(&late);
+            move |cx: Cx| {
+                let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+                let late = Arc::clone(&late);
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                async move {
+                    if number == 0 {
+                        // The work outlives its connection.
+                        let working = tokio::spawn(async move {
+                            begun.notify_one();
+                            go_on.notified().await;
+                            let _ = cx.progress(99, 100);
+                            let _ = cx.info("late");
+                        });
+                        *late.lock().expect("no panic") = Some(working);
+                        return std::future::pending().await;
+                    }
+                    go_on.notify_one();
+                    let working = late.lock().expect("no panic").take();
+                    working.expect("a task").await.expect("no panic");
+                    cx.progress(1, 100)?;
+                    cx.info("own")?;
+                    Ok::<_, Error>("done")
+                }
+            }
+        };
+        let server = Server::builder("test", "1").tool("work", work).build();
+        let line = Line::default();
+        let (connect, mut events) = line.connect(&server.expect("a server"), Reconnect::new());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let logs = Arc::clone(&seen);
+        let connect = connect.revision(revision).on_log(move |log| {
+            logs.lock()
+                .expect("no panic")
+                .push(log.data.text().to_owned())
+        });
+        let client = connect.await.expect("a client");
+        let call = || {
+            let seen = Arc::clone(&seen);
+            client
+                .call_tool("work", &())
+                .log_level(Level::Info)
+                .on_progress(move |progress| {
+                    let mut seen = seen.lock().expect("no panic");
+                    seen.push(progress.done.to_string());
+                })
+        };
+        let (lost, ()) = tokio::join!(call(), async {
+            begun.notified().await;
+            line.cut();
+        });
+        lost.expect_err("the connection was lost");
+        restored(&mut events).await;
+        assert_eq!(call().await.expect("a result").text(), "done");
+        let seen = std::mem::take(&mut *seen.lock().expect("no panic"));
+        assert_eq!(seen, ["1", "\"own\""], "{revision}");
+    }
+}
+
 /// A question of the server ends with the connection: the handler of the client is dropped, and the call fails.
 #[tokio::test]
 async fn questions_end_with_the_connection() {

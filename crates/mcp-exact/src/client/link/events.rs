@@ -42,7 +42,7 @@ pub(super) struct EventState {
     pub(super) acknowledgement_received: Notify,
     /// Time at which the connection ended.
     pub(super) closed_at: Mutex<Option<SystemTime>>,
-    /// Number of the latest connection, whose end is that of the client's.
+    /// Number of the latest connection, whose end is that of the client's; of none after its loss.
     generation: AtomicU64,
     /// Log level that the application has set for the session.
     pub(super) log_level: Mutex<Option<Level>>,
@@ -67,7 +67,7 @@ pub(super) struct EventHandler {
 }
 
 impl EventHandler {
-    /// Creates the handler of the next connection; the end of earlier ones is ignored from now on.
+    /// Creates the handler of the next connection; what happens to earlier ones is ignored from now on.
     pub(super) fn new(events: &Arc<EventState>) -> Self {
         Self {
             events: Arc::clone(events),
@@ -76,7 +76,7 @@ impl EventHandler {
         }
     }
 
-    /// Returns true if no other connection was begun.
+    /// Returns true if the connection is not lost, and no other one was begun.
     fn is_latest(&self) -> bool {
         self.events.generation.load(Ordering::Acquire) == self.generation
     }
@@ -85,6 +85,19 @@ impl EventHandler {
 impl ClientHandler for EventHandler {
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
         let events = &self.events;
+        let is_of_connection = matches!(
+            event,
+            ClientEvent::Request { .. }
+                | ClientEvent::RequestCancelled(_)
+                | ClientEvent::Subscribed(..)
+                | ClientEvent::Negotiated(..)
+                | ClientEvent::SessionLost
+                | ClientEvent::Closed
+        );
+        // The next connection may use the same keys.
+        if is_of_connection && !self.is_latest() {
+            return;
+        }
         match event {
             ClientEvent::Request { key, request, .. } => {
                 events.answer_server_request(client, key, &request)
@@ -149,7 +162,7 @@ impl ClientHandler for EventHandler {
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
-            ClientEvent::Closed if self.is_latest() => {
+            ClientEvent::Closed => {
                 events.mark_closed();
                 events.end_answers();
             }
@@ -195,8 +208,9 @@ impl EventState {
         answering.into_values().for_each(|task| task.abort());
     }
 
-    /// Discards what belongs to a lost connection, before the next one begins.
+    /// Discards what belongs to a lost connection, before the next one begins. Later events of the lost one change nothing.
     pub(super) fn end_connection(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
         self.mark_closed();
         self.end_answers();
         lock(&self.acknowledged_subscriptions).clear();

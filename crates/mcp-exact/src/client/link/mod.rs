@@ -28,12 +28,13 @@ use super::cache::PageCache;
 use super::error::{ClientError, CloseReason, into_result};
 use super::event::{ClientChange, LIST_KINDS};
 use super::oauth::Authorization;
+use super::recover::is_loss;
 use super::subscriptions::{ListenSubscription, SubscriptionCounts, subscribed_uris};
 use crate::outgoing;
 use crate::params::object_member;
 use crate::protocol::{
-    CachedNegotiation, JsonObject, Level, ListCursors, PeerError, Revision, SendError, SessionInfo,
-    Tolerance, method,
+    CachedNegotiation, JsonObject, Level, ListCursors, Outcome, PeerError, Revision, SendError,
+    SessionInfo, Tolerance, method,
 };
 use crate::repairs::RepairReports;
 use crate::sync::lock;
@@ -246,7 +247,8 @@ impl ClientLink {
     /// dropped. The wait for the acknowledgement does not keep the connection open.
     ///
     /// # Errors
-    /// [`ClientError::NotAcknowledged`] at the end of `limit`, or the errors of a request, with the method in those of the server.
+    /// [`ClientError::NotAcknowledged`] at the end of `limit`, [`ClientError::SubscriptionEnded`], or the errors of a request, with
+    /// the method in those of the server.
     pub(super) async fn listen(
         link: &Weak<Self>,
         params: &JsonObject,
@@ -266,8 +268,11 @@ impl ClientLink {
         }
     }
 
-    /// Sends `subscriptions/listen` on the latest connection.
-    fn begin_listening(&self, params: &JsonObject) -> Result<PendingRequest, ClientError> {
+    /// Sends `subscriptions/listen` on the latest connection, which is returned, too.
+    fn begin_listening(
+        &self,
+        params: &JsonObject,
+    ) -> Result<(PendingRequest, ClientHandle), ClientError> {
         /// Time limit of subscriptions, which have none in the protocol: one year.
         const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
         let options = RequestOptions {
@@ -277,7 +282,27 @@ impl ClientLink {
         };
         let (handle, params) = (self.handle(), Some(params.clone()));
         let sent = self.request_on(&handle, method::SUBSCRIPTIONS_LISTEN, params, options, None);
-        sent.map_err(|error| self.send_error(error))
+        match sent {
+            Ok(request) => Ok((request, handle)),
+            Err(error) => Err(self.send_error(error)),
+        }
+    }
+
+    /// Returns the error of a subscription that has ended before its acknowledgement: its own, unless the connection is lost.
+    async fn why_not_listening(
+        &self,
+        ended: Outcome,
+        is_unsent: bool,
+        handle: &ClientHandle,
+    ) -> ClientError {
+        let is_lost = is_loss(&ended);
+        if is_lost && (handle.is_closed() || is_unsent) {
+            let reason = self.loss_of(handle).await;
+            return ClientError::disconnected(reason, !is_unsent);
+        }
+        // A result ends the subscription.
+        let refused = into_result(ended).err().filter(|_| !is_lost);
+        refused.unwrap_or(ClientError::SubscriptionEnded)
     }
 
     /// Sends `subscriptions/listen` and waits for the server's acknowledgement, as [`listen`](Self::listen) does.
@@ -289,7 +314,7 @@ impl ClientLink {
         let known = link.upgrade().ok_or_else(gone)?;
         known.wait_until_connected().await?;
         let events = Arc::clone(&known.events);
-        let mut request = known.begin_listening(params)?;
+        let (mut request, mut handle) = known.begin_listening(params)?;
         drop(known);
         loop {
             let key = request.key();
@@ -306,11 +331,10 @@ impl ClientLink {
                     let known = link.upgrade().ok_or_else(gone)?;
                     // A server may end a subscription directly after its acknowledgement: then it is started again.
                     if events.take_acknowledgement(key).is_some() {
-                        request = known.begin_listening(params)?;
+                        (request, handle) = known.begin_listening(params)?;
                         continue;
                     }
-                    let refused = into_result(ended).err();
-                    return Err(refused.unwrap_or_else(|| known.lost_in_flight()));
+                    return Err(known.why_not_listening(ended, request.is_unsent(), &handle).await);
                 }
             }
         }

@@ -166,15 +166,6 @@ impl ClientLink {
             .report_connection(ConnectionEvent::Restored { revision });
     }
 
-    /// Returns the error of a request whose connection was lost, without waiting for the reason.
-    pub(super) fn lost_in_flight(&self) -> ClientError {
-        let reason = match &*self.state.borrow() {
-            LinkState::Reconnecting(reason) | LinkState::Closed(reason) => reason.clone(),
-            LinkState::Open => CloseReason::Lost("the server ended the connection".to_owned()),
-        };
-        ClientError::disconnected(reason, true)
-    }
-
     /// Converts the error of a message that was not sent; for a connection that is gone, with the reason as far as it is known.
     pub(in crate::client) fn send_error(&self, error: SendError) -> ClientError {
         match (error, &*self.state.borrow()) {
