@@ -39,6 +39,9 @@ checked that one message alone does not show. Without --revision, what client an
 Exit code: 0 all valid, 1 something is invalid (with --unknown also: not defined), 2 wrong usage or a file that cannot be \
 read.
 
+With --json, each finding has `pointer`, `kind` and `message`, and `line` and `column` of its place in the file, counted from 1, columns \
+in characters.
+
 With --jsonl, each line of standard input is an object {\"revision\", \"type\", \"json\"}: `json` is the document as a \
 string; `direction`, `method` and `part` mean what the options mean. Each line gets one line as its answer: {\"accepted\", \"violations\": [{\"pointer\", \"kind\", \"message\"}], \"encoded\", \"count\"}, or \
 {\"error\", \"line\"} if it is not such an object. Verdicts are in the answers; the exit code is 0.")]
@@ -91,16 +94,29 @@ struct Line<'a> {
     /// Number of all violations, including those that `violations` omits.
     count: usize,
     /// First violations.
-    violations: &'a [Finding],
+    violations: Vec<FindingLine<'a>>,
     /// First members that the revision does not define; present with `--unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    unknown: Option<&'a [Finding]>,
+    unknown: Option<Vec<FindingLine<'a>>>,
     /// Number of all of them; present if `unknown` omits some.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_count: Option<usize>,
     /// Encoded value, or null if the document does not decode; present with `--print`.
     #[serde(skip_serializing_if = "Option::is_none")]
     encoded: Option<Option<&'a str>>,
+}
+
+/// A finding with its place in the file.
+#[derive(Serialize)]
+struct FindingLine<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    /// Line of the place, from 1; absent for a finding without a place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// Column of the place, from 1, in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
 }
 
 /// Output line of `--json` for a file that cannot be read.
@@ -197,7 +213,7 @@ fn check_file(
         }
     };
     if arguments.json {
-        print_json(arguments, &name, &verdict)?;
+        print_json(arguments, &name, &verdict, &bytes)?;
     } else {
         print_verdict(arguments, &name, &verdict, &bytes)?;
     }
@@ -232,17 +248,22 @@ fn print_failure(arguments: &Arguments, name: &str, error: &str) -> io::Result<(
 }
 
 /// Prints a verdict as one JSON object.
-fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Result<()> {
-    let unknown = &*verdict.unknown;
-    let is_cut = unknown.len() < verdict.unknown_count;
+fn print_json(
+    arguments: &Arguments,
+    name: &str,
+    verdict: &Verdict,
+    bytes: &[u8],
+) -> io::Result<()> {
+    let is_cut = verdict.unknown.len() < verdict.unknown_count;
+    let mut places = Places::new(bytes);
     print_line(&Line {
         file: name,
         accepted: verdict.is_accepted(),
         checked: verdict.scope.name(),
         note: verdict.scope.note(),
         count: verdict.count,
-        violations: &verdict.findings,
-        unknown: arguments.unknown.then_some(unknown),
+        violations: places.locate(&verdict.findings),
+        unknown: arguments.unknown.then(|| places.locate(&verdict.unknown)),
         unknown_count: is_cut.then_some(verdict.unknown_count),
         encoded: arguments.print.then_some(verdict.encoded.as_deref()),
     })
@@ -335,6 +356,25 @@ impl<'a> Places<'a> {
 
     /// Formats a byte offset as `, line L column C`, for the end of a message.
     pub fn format(&mut self, offset: usize) -> String {
+        let (line, column) = self.find(offset);
+        format!(", line {line} column {column}")
+    }
+
+    /// Returns the findings with their places.
+    fn locate<'f>(&mut self, findings: &'f [Finding]) -> Vec<FindingLine<'f>> {
+        let locate = |finding: &'f Finding| {
+            let (line, column) = finding.offset.map(|offset| self.find(offset)).unzip();
+            FindingLine {
+                finding,
+                line,
+                column,
+            }
+        };
+        findings.iter().map(locate).collect()
+    }
+
+    /// Returns the line and the column of a byte offset.
+    fn find(&mut self, offset: usize) -> (usize, usize) {
         let offset = offset.min(self.bytes.len());
         if offset < self.at {
             *self = Self::new(self.bytes);
@@ -348,7 +388,7 @@ impl<'a> Places<'a> {
             }
         }
         self.at = offset;
-        format!(", line {} column {}", self.line, self.column)
+        (self.line, self.column)
     }
 }
 

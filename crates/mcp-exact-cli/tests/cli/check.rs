@@ -170,7 +170,7 @@ fn json_prints_one_object_per_file() {
         expect![[r#"
             exit 2
             out: {"file":"good.json","accepted":true,"checked":"definition","count":0,"violations":[]}
-            out: {"file":"bad.json","accepted":false,"checked":"definition","count":1,"violations":[{"pointer":"/name","kind":"type","message":"expected a string"}]}
+            out: {"file":"bad.json","accepted":false,"checked":"definition","count":1,"violations":[{"pointer":"/name","kind":"type","message":"expected a string","line":2,"column":8}]}
             out: {"file":"gone.json","error":"cannot read gone.json: No such file or directory (os error 2)"}
         "#]],
     );
@@ -183,7 +183,30 @@ fn json_with_print_includes_encoded_value() {
         expect![[r#"
             exit 1
             out: {"file":"good.json","accepted":true,"checked":"definition","count":0,"violations":[],"encoded":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\",\"x\":1.0}"}
-            out: {"file":"bad.json","accepted":false,"checked":"definition","count":1,"violations":[{"pointer":"/name","kind":"type","message":"expected a string"}],"encoded":null}
+            out: {"file":"bad.json","accepted":false,"checked":"definition","count":1,"violations":[{"pointer":"/name","kind":"type","message":"expected a string","line":2,"column":8}],"encoded":null}
+        "#]],
+    );
+}
+
+/// Findings have their places in the file: columns count characters, and members that are not defined and text that is no JSON have
+/// places, too.
+#[test]
+fn json_has_lines_and_columns() {
+    let tool = "{\"name\": \"é\", \"x\": 1,\n \"inputSchema\": 5}";
+    check_with_input(
+        "check --revision 2025-06-18 --type Tool --json --unknown -",
+        tool,
+        expect![[r#"
+            exit 1
+            out: {"file":"-","accepted":false,"checked":"definition","count":1,"violations":[{"pointer":"/inputSchema","kind":"type","message":"expected an object","line":2,"column":17}],"unknown":[{"pointer":"/x","kind":"unknown","message":"Tool does not define it","line":1,"column":15}]}
+        "#]],
+    );
+    check_with_input(
+        "check --revision 2025-06-18 --direction client --json -",
+        "{\"jsonrpc\":\"2.0\",\n \"id\": }",
+        expect![[r#"
+            exit 1
+            out: {"file":"-","accepted":false,"checked":"envelope","count":1,"violations":[{"pointer":"","kind":"syntax","message":"the text is not JSON","line":2,"column":8}]}
         "#]],
     );
 }

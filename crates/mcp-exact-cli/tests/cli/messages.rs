@@ -79,9 +79,9 @@ fn unknown_members_are_listed_on_request() {
         &[("tool.json", tool)],
         &json,
         expect![[r#"
-        exit 1
-        out: {"file":"tool.json","accepted":true,"checked":"definition","count":0,"violations":[],"unknown":[{"pointer":"/descripton","kind":"unknown","message":"Tool does not define it; did you mean `description`?"},{"pointer":"/vendor","kind":"unknown","message":"Tool does not define it"}]}
-    "#]],
+            exit 1
+            out: {"file":"tool.json","accepted":true,"checked":"definition","count":0,"violations":[],"unknown":[{"pointer":"/descripton","kind":"unknown","message":"Tool does not define it; did you mean `description`?","line":1,"column":16},{"pointer":"/vendor","kind":"unknown","message":"Tool does not define it","line":1,"column":92}]}
+        "#]],
     );
     // The envelope of a message is not unknown, and neither is the result in a response.
     let call =
@@ -121,7 +121,7 @@ fn excess_unknown_members_are_counted() {
     assert_eq!(lines[100..], [last, "  and 30 more"], "{}", printed.out);
     let arguments = [&arguments[..], &["--json"]].concat();
     let printed = run(folder.path(), &arguments, tool.as_bytes());
-    let end = r#""message":"Tool does not define it"}],"unknown_count":130}"#;
+    let end = r#""message":"Tool does not define it","line":101,"column":1}],"unknown_count":130}"#;
     assert!(printed.out.trim_end().ends_with(end), "{}", printed.out);
     assert_eq!(printed.out.matches("\"kind\":\"unknown\"").count(), 100);
 }
