@@ -145,7 +145,7 @@ pub use around::hooks::{
 pub use around::limits::PrincipalLimits;
 pub use around::loss_rules::{LossHook, LossReport, LossRule};
 pub use around::metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState, Usage};
-pub use around::names::{Prefix, check_server_name};
+pub use around::names::{Prefix, check_server_name, usable_server_names};
 pub use around::options::{BridgeError, Options};
 pub use around::pins::{PinChange, PinCounts, PinObserver, PinPolicy, Pins, UnpinnedTool};
 pub use around::repairs::{NewRepair, RepairCounts, RepairObserver};

@@ -238,6 +238,9 @@ fn is_truncated(name: &str) -> bool {
     is_hash && name.chars().count() == MAX_NAME_LENGTH
 }
 
+/// Maximum length of the name of a server.
+const MAX_SERVER_NAME: usize = 32;
+
 /// Returns the FNV-1a hash of a name, so that every process truncates the name in the same way.
 fn hash(name: &str) -> u32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
@@ -269,7 +272,7 @@ pub(crate) fn check_server_names<'n>(names: impl Iterator<Item = &'n str>) -> Re
 /// What is wrong with the name, and which names are possible.
 pub fn check_server_name(name: &str) -> Result<(), String> {
     let is_kept = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
-    let is_right = (1..=32).contains(&name.len())
+    let is_right = (1..=MAX_SERVER_NAME).contains(&name.len())
         && name.chars().all(is_kept)
         && !name.contains(SEPARATOR)
         && !name.ends_with('_');
@@ -279,6 +282,52 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     Err(format!(
         "{name:?} cannot be the name of a server: use 1 to 32 letters, digits, `-` and `_`, without `__` and without `_` at the end"
     ))
+}
+
+/// Returns names for servers of a [`Bridge`](crate::Bridge) that are as close to the given names as possible, in their order: a client
+/// allows any name, such as "Azure MCP Server".
+///
+/// A valid name stays as it is. Names that would be the same, or differ in case alone, end with a hash, so that no server gets the name
+/// of another one when that is added, changed or removed.
+pub fn usable_server_names(names: &[&str]) -> Vec<String> {
+    let candidate = |name: &str| match check_server_name(name) {
+        Ok(()) => name.to_owned(),
+        Err(_) => without_invalid(name),
+    };
+    let (mut valid, mut all) = (HashMap::new(), HashMap::new());
+    for name in names {
+        let key = candidate(name).to_ascii_lowercase();
+        *valid.entry(key.clone()).or_insert(0) += usize::from(check_server_name(name).is_ok());
+        *all.entry(key).or_insert(0) += 1;
+    }
+    let usable = names.iter().map(|name| {
+        let found = candidate(name);
+        let key = found.to_ascii_lowercase();
+        let rivals = if *name == found { &valid } else { &all };
+        if rivals[&key] < 2 {
+            return found;
+        }
+        let begin = found.get(..MAX_SERVER_NAME - 9).unwrap_or(&found);
+        let begin = begin.trim_end_matches(['-', '_']);
+        format!("{begin}-{:08x}", hash(name))
+    });
+    usable.collect()
+}
+
+/// Returns a valid name of a server with the letters, digits, `-` and `_` of a name.
+fn without_invalid(name: &str) -> String {
+    let mut usable = String::new();
+    for character in name.chars() {
+        match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' => usable.push(character),
+            _ if usable.is_empty() || usable.ends_with(['-', '_']) => {}
+            '_' => usable.push('_'),
+            _ => usable.push('-'),
+        }
+    }
+    usable.truncate(MAX_SERVER_NAME);
+    let usable = usable.trim_end_matches(['-', '_']);
+    if usable.is_empty() { "server" } else { usable }.to_owned()
 }
 
 /// Returns an error if a catalogue gives tools of two servers the same name and no prefix tells them apart.
@@ -307,6 +356,47 @@ pub(crate) fn check_names_of_catalogue(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Clients allow any name. No server gets the name of another one when that is added.
+    #[test]
+    fn names_of_clients_become_usable() {
+        for (name, expected) in [
+            ("azure-mcp_server", "azure-mcp_server"),
+            ("Azure MCP Server", "Azure-MCP-Server"),
+            ("io.github.a/b", "io-github-a-b"),
+            ("__my__server__", "my_server"),
+            ("\u{6587}\u{4ef6}", "server"),
+            (
+                "A very long name of a server, as people write it",
+                "A-very-long-name-of-a-server-as",
+            ),
+        ] {
+            assert_eq!(usable_server_names(&[name]), [expected]);
+            check_server_name(expected).expect("a valid name");
+        }
+        let long = "A very long name of a server, as others write it";
+        let names = [
+            "a b",
+            "a.b",
+            "github",
+            "GitHub",
+            "git hub",
+            "\u{1f4c1}",
+            long,
+        ];
+        let usable = usable_server_names(&names);
+        check_server_names(usable.iter().map(String::as_str)).expect("valid names");
+        let hash_of = |at: usize| format!("{:08x}", hash(names[at]));
+        assert_eq!(usable[0], format!("a-b-{}", hash_of(0)));
+        assert_eq!(usable[1], format!("a-b-{}", hash_of(1)));
+        assert_eq!(usable[3], format!("GitHub-{}", hash_of(3)));
+        assert_eq!(
+            usable[4..],
+            ["git-hub", "server", "A-very-long-name-of-a-server-as"]
+        );
+        // A valid name keeps its server.
+        assert_eq!(usable_server_names(&["A b", "a-b"])[1], "a-b");
+    }
 
     /// Creates the names for three servers.
     fn names(prefix: Prefix) -> Names {

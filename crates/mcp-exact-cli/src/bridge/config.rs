@@ -21,7 +21,9 @@ use self::tools::{Tool, add_tools, check_names_of_search};
 #[cfg(not(feature = "oauth"))]
 use self::upstreams::ServerOAuth;
 pub use self::upstreams::{ConfiguredServer, LeftOut, Schemas};
-use self::upstreams::{ServerAuth, ServerOptions, ServerOptionsByName, configured_servers};
+use self::upstreams::{
+    ServerAuth, ServerOptions, ServerOptionsByName, configured_servers, with_usable_names,
+};
 use super::audit;
 use super::losses::Losses;
 #[cfg(feature = "oauth")]
@@ -341,6 +343,7 @@ impl Config {
         let read = if text.trim_start().starts_with(['{', '/']) {
             let entries = ServerEntry::parse_all(text);
             entries
+                .map(with_usable_names)
                 .map(|entries| (Self::default(), entries, BTreeMap::new()))
                 .map_err(anyhow::Error::from)
         } else {

@@ -42,12 +42,14 @@ fn files_of_other_clients_are_served() {
     let with = |arguments: &[&str]| run(folder.path(), &[arguments, &gateway].concat(), b"");
     let listed = with(&["inspect", "--json"]);
     assert_eq!(listed.code, 0, "{}", listed.err);
-    assert!(listed.out.contains("files__read"), "{}", listed.out);
-    assert!(!listed.out.contains("remove"), "{}", listed.out);
+    for tool in ["files__read", "a-b__read"] {
+        assert!(listed.out.contains(tool), "{tool}: {}", listed.out);
+    }
+    assert!(!listed.out.contains("files__remove"), "{}", listed.out);
     for (server, reason) in [
         ("unset", "`args[1]`: the environment has no variable"),
         ("odd", "`env` must be an object of strings"),
-        ("a b", "letters, digits"),
+        ("a-b", "here, its name is \"a-b\" instead of \"a b\""),
         ("files", "`autoApprove` has no effect here"),
         (
             "files",
@@ -76,7 +78,7 @@ fn files_of_other_clients_are_served() {
     );
     assert_eq!(explained.code, 2, "{}", explained.out);
     assert!(
-        explained.err.contains("server \"a b\""),
+        explained.err.contains("server \"odd\""),
         "{}",
         explained.err
     );

@@ -12,7 +12,9 @@ use mcp_exact::expand_variables;
 use mcp_exact::transport::ServerCommand;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::{ClientError, ServerAddress, ServerEntry};
-use mcp_exact_bridge::{ConfiguredUpstream, Upstream, UpstreamSettings, check_server_name};
+use mcp_exact_bridge::{
+    ConfiguredUpstream, Upstream, UpstreamSettings, check_server_name, usable_server_names,
+};
 use serde::Deserialize;
 
 use super::layers::{self, Breaker, Retry};
@@ -224,6 +226,32 @@ fn check_user_auth(entry: &ServerEntry, options: &ServerOptions) -> anyhow::Resu
     Ok(())
 }
 
+/// Gives servers of a client's file names that the gateway can use as prefixes: clients allow any name, such as "Azure MCP Server". A
+/// server that gets another name has a note about it, and so has its mistake.
+pub(super) fn with_usable_names(
+    entries: BTreeMap<String, Result<ServerEntry, ClientError>>,
+) -> BTreeMap<String, Result<ServerEntry, ClientError>> {
+    let names: Vec<&str> = entries.keys().map(String::as_str).collect();
+    let usable = usable_server_names(&names);
+    let named = entries.into_iter().zip(usable);
+    let named = named.map(|((name, entry), usable)| {
+        if name == usable {
+            return (usable, entry);
+        }
+        let entry = match entry {
+            Ok(mut read) => {
+                read.notes.push(format!(
+                    "here, its name is {usable:?} instead of {name:?}, because it is the prefix of its tools"
+                ));
+                Ok(read)
+            }
+            Err(error) => Err(ClientError::Config(format!("{name:?} in the file: {error}"))),
+        };
+        (usable, entry)
+    });
+    named.collect()
+}
+
 /// Creates the upstreams of all entries that are not disabled; removes the options of these servers from `options`. Returns the
 /// servers whose entries cannot be used, too.
 pub(super) fn configured_servers(
@@ -296,4 +324,28 @@ fn configured_server(
         #[cfg(feature = "oauth")]
         settings,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other names than those of the file are told, also with a mistake.
+    #[test]
+    fn names_of_clients_are_told() {
+        let entries = [
+            ("a", Ok(ServerEntry::default())),
+            ("b c", Ok(ServerEntry::default())),
+            ("d e", Err(ClientError::Config("wrong".to_owned()))),
+        ];
+        let entries = entries.map(|(name, entry)| (name.to_owned(), entry));
+        let mut named = with_usable_names(entries.into_iter().collect());
+        let mut take = |name: &str| named.remove(name).expect(name);
+        assert!(take("a").expect("an entry").notes.is_empty());
+        let note =
+            "here, its name is \"b-c\" instead of \"b c\", because it is the prefix of its tools";
+        assert_eq!(take("b-c").expect("an entry").notes, [note]);
+        let error = take("d-e").expect_err("a mistake").to_string();
+        assert_eq!(error, "\"d e\" in the file: wrong");
+    }
 }
