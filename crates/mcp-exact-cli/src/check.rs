@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
+use mcp_exact_model::Wanted;
 use serde::Serialize;
 
 use crate::message::{self, Direction, MessageContext, Part};
@@ -154,6 +155,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             direction: given.direction,
             answered: method,
             wants_unknown: arguments.unknown,
+            wants_encoded: arguments.print,
         }),
     };
     check_standard_input_once(&arguments.files)?;
@@ -205,11 +207,16 @@ fn check_file(
     }
     let verdict = match subject {
         Subject::Definition(name) => {
-            Verdict::of(entry, name, &bytes, arguments.unknown.then_some(&[]))
+            let wanted = Wanted {
+                unknown_outside: arguments.unknown.then_some(&[]),
+                encoded: arguments.print,
+            };
+            Verdict::of(entry, name, &bytes, wanted)
         }
         Subject::Message(known) => message::check(entry, known, &bytes),
         Subject::Part(part, method, direction) => {
-            message::check_part(entry, part, method, direction, &bytes, arguments.unknown)
+            let wants = (arguments.unknown, arguments.print);
+            message::check_part(entry, part, method, direction, &bytes, wants)
         }
     };
     if arguments.json {

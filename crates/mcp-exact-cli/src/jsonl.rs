@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 
 use anyhow::Context;
+use mcp_exact_model::Wanted;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
@@ -158,7 +159,11 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
         }
         (Some(name), None) => {
             entry.check_name(name).map_err(|unknown| unknown.problem)?;
-            Ok(Verdict::of(entry, name, bytes, None))
+            let wanted = Wanted {
+                encoded: true,
+                ..Wanted::default()
+            };
+            Ok(Verdict::of(entry, name, bytes, wanted))
         }
         (None, direction) if question.part.is_some() => {
             let (Some(part), Some(method)) = (question.part, question.method.as_deref()) else {
@@ -169,7 +174,12 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
             };
             message::check_method(entry, method).map_err(|unknown| unknown.problem)?;
             Ok(message::check_part(
-                entry, part, method, direction, bytes, false,
+                entry,
+                part,
+                method,
+                direction,
+                bytes,
+                (false, true),
             ))
         }
         (None, direction) => {
@@ -177,6 +187,7 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
                 direction,
                 answered: question.method.as_deref(),
                 wants_unknown: false,
+                wants_encoded: true,
             };
             Ok(message::check(entry, known, bytes))
         }

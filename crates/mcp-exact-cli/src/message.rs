@@ -4,9 +4,11 @@
 //! type of a result is never guessed.
 
 use clap::ValueEnum;
+use mcp_exact_model::Wanted;
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{
-    DecodeError, Json, JsonObject, JsonRef, ReadResult, Reader, ViolationKind, from_slice, from_str,
+    DecodeError, Json, JsonRef, ObjectRef, ReadResult, Reader, ViolationKind,
+    from_slice, from_str,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +51,18 @@ pub struct MessageContext<'a> {
     pub answered: Option<&'a str>,
     /// True if members that the revision does not define are listed.
     pub wants_unknown: bool,
+    /// True if the encoded message is wanted.
+    pub wants_encoded: bool,
+}
+
+impl MessageContext<'_> {
+    /// Returns what is asked of the inspection of a part, in which unknown members are not listed in these members.
+    fn wanted<'m>(&self, outside: &'m [&'m str]) -> Wanted<'m> {
+        Wanted {
+            unknown_outside: self.wants_unknown.then_some(outside),
+            encoded: self.wants_encoded,
+        }
+    }
 }
 
 /// Checks a message or a batch as far as `known` allows.
@@ -57,16 +71,16 @@ pub fn check(entry: &Entry, known: MessageContext<'_>, bytes: &[u8]) -> Verdict 
         return unsupported_verdict(entry);
     }
     // The envelope accepts any object as the result.
-    let outside = known.wants_unknown.then_some(&["result"][..]);
-    let envelope = Verdict::of(entry, "JSONRPCMessage", bytes, outside);
-    if envelope.encoded.is_none() {
+    let envelope = Verdict::of(entry, "JSONRPCMessage", bytes, known.wanted(&["result"]));
+    // Text that decodes is UTF-8.
+    let (true, Ok(text)) = (envelope.decodes, std::str::from_utf8(bytes)) else {
         return envelope.with_scope(Scope::Envelope);
-    }
-    let is_batch = bytes.trim_ascii_start().starts_with(b"[");
+    };
+    let is_batch = text.trim_ascii_start().starts_with('[');
     let verdict = if is_batch {
-        check_batch(entry, known, bytes)
+        check_batch(entry, known, text)
     } else {
-        check_single(entry, known, bytes, envelope)
+        check_single(entry, known, text, envelope)
     };
     // Text that decoded as an envelope is an object or an array; other values are handled without a panic.
     verdict.unwrap_or_else(|error| Verdict::from_error(Scope::Envelope, &error))
@@ -76,22 +90,23 @@ pub fn check(entry: &Entry, known: MessageContext<'_>, bytes: &[u8]) -> Verdict 
 fn check_batch(
     entry: &Entry,
     known: MessageContext<'_>,
-    bytes: &[u8],
+    batch: &str,
 ) -> Result<Verdict, DecodeError> {
-    let batch: Json = from_slice(bytes)?;
-    let items = batch_items(batch.text())?;
+    let items = batch_items(batch)?;
     let mut verdict = Verdict::without_findings(Scope::Message);
-    let mut encoded = Some(Vec::with_capacity(items.len()));
+    verdict.decodes = true;
+    let mut encoded = known.wants_encoded.then(|| Vec::with_capacity(items.len()));
     for (index, item) in items.iter().enumerate() {
         let mut part = check(entry, known, item.as_bytes());
         if part.scope != Scope::Message {
             verdict.scope = part.scope;
         }
+        verdict.decodes &= part.decodes;
         match (part.encoded.take(), &mut encoded) {
             (Some(text), Some(texts)) => texts.push(text),
             _ => encoded = None,
         }
-        let at = leading_space(bytes) + offset_in(batch.text(), item);
+        let at = offset_in(batch, item);
         verdict.add_part(&format!("/{index}"), at, part);
     }
     verdict.encoded = encoded.map(|texts| format!("[{}]", texts.join(",")));
@@ -128,18 +143,19 @@ fn offset_in(text: &str, part: &str) -> usize {
 fn check_single(
     entry: &Entry,
     known: MessageContext<'_>,
-    bytes: &[u8],
+    text: &str,
     envelope: Verdict,
 ) -> Result<Verdict, DecodeError> {
-    let object: JsonObject = from_slice(bytes)?;
-    let place = |part: JsonRef<'_>| leading_space(bytes) + offset_in(object.text(), part.text());
-    let Some(method) = object.view().find("method") else {
-        return Ok(check_response(entry, known, &object, envelope, &place));
+    // The envelope was decoded.
+    let object = ObjectRef::from_checked(text.trim_ascii());
+    let place = |part: JsonRef<'_>| offset_in(text, part.text());
+    let Some(method) = object.find("method") else {
+        return Ok(check_response(entry, known, object, envelope, &place));
     };
     let Some(direction) = known.direction else {
         return Ok(envelope.with_scope(Scope::NoDirection));
     };
-    let kind = match object.view().find("id") {
+    let kind = match object.find("id") {
         Some(_) => CallKind::Request,
         None => CallKind::Notification,
     };
@@ -160,8 +176,13 @@ fn check_single(
     }
     // The envelope members conflict with no definition: older revisions allow them as unknown members, newer revisions
     // define them.
-    let outside = known.wants_unknown.then_some(&["jsonrpc", "id"][..]);
-    let verdict = Verdict::of(entry, definition, bytes, outside);
+    drop(envelope);
+    let verdict = Verdict::of(
+        entry,
+        definition,
+        text.as_bytes(),
+        known.wanted(&["jsonrpc", "id"]),
+    );
     let mut verdict = verdict.with_scope(Scope::Message);
     if is_unrecognized(&verdict) {
         verdict.findings = vec![unknown_method()];
@@ -190,13 +211,13 @@ fn extension_definition<'e>(
 fn check_response(
     entry: &Entry,
     known: MessageContext<'_>,
-    object: &JsonObject,
+    object: ObjectRef<'_>,
     envelope: Verdict,
     place: &dyn Fn(JsonRef<'_>) -> usize,
 ) -> Verdict {
-    let Some(result) = object.view().find("result") else {
+    let Some(result) = object.find("result") else {
         // An error identifies itself by its members.
-        return envelope.with_scope(match object.view().find("error") {
+        return envelope.with_scope(match object.find("error") {
             Some(_) => Scope::Message,
             None => Scope::Response,
         });
@@ -208,8 +229,12 @@ fn check_response(
         return envelope.with_scope(Scope::Response);
     };
     let bytes = result.text().as_bytes();
-    let outside = known.wants_unknown.then_some(&[][..]);
-    let check = |name: &str| Verdict::of(entry, name, bytes, outside);
+    let wanted = Wanted {
+        // The message is encoded as its envelope is.
+        encoded: false,
+        ..known.wanted(&[])
+    };
+    let check = |name: &str| Verdict::of(entry, name, bytes, wanted);
     let mut part = check(&name);
     if !part.is_accepted() {
         // A result of an extension may take the place of that of the method.
@@ -252,7 +277,7 @@ pub fn check_part(
     method: &str,
     direction: Option<Direction>,
     bytes: &[u8],
-    wants_unknown: bool,
+    (wants_unknown, wants_encoded): (bool, bool),
 ) -> Verdict {
     // Text that is not exactly one JSON value must not become valid by the text around it.
     let text = match from_slice::<Json>(bytes) {
@@ -297,6 +322,8 @@ pub fn check_part(
         direction,
         answered: Some(method),
         wants_unknown,
+        // The part is encoded as it is.
+        wants_encoded: false,
     };
     let mut verdict = check(entry, known, message.as_bytes());
     let shift = message.len() - text.len() - 1;
@@ -311,7 +338,7 @@ pub fn check_part(
             .and_then(|offset| offset.checked_sub(shift))
             .map(|offset| space + offset);
     }
-    verdict.encoded = verdict.encoded.map(|_| text.to_owned());
+    verdict.encoded = (verdict.decodes && wants_encoded).then(|| text.to_owned());
     verdict
 }
 
@@ -375,7 +402,7 @@ fn union_name(direction: Direction, kind: CallKind) -> &'static str {
 
 /// Returns true if the union of a message keeps it as an unknown variant, because it does not define its method.
 fn is_unrecognized(verdict: &Verdict) -> bool {
-    verdict.encoded.is_some()
+    verdict.decodes
         && verdict
             .findings
             .iter()

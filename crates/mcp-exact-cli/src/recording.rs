@@ -49,17 +49,20 @@ impl Entry {
     /// Parses a line; a line that states no sender is itself the message.
     pub fn read(line: &[u8]) -> Self {
         let text = String::from_utf8_lossy(line);
-        if let Ok(read) = serde_json::from_str::<RecordedLine<'_>>(&text) {
-            let message = read.message.map(|message| message.get().to_owned());
-            if let Some(text) = message.or(read.text) {
-                let from = Some(read.from);
-                return Self { from, text };
-            }
-        }
-        Self {
+        Self::of_line(&text).unwrap_or_else(|| Self {
             from: None,
             text: text.into_owned(),
-        }
+        })
+    }
+
+    /// Parses a line that states the sender; `None` for another one.
+    fn of_line(line: &str) -> Option<Self> {
+        let read: RecordedLine<'_> = serde_json::from_str(line).ok()?;
+        let message = read.message.map(|message| message.get().to_owned());
+        Some(Self {
+            from: Some(read.from),
+            text: message.or(read.text)?,
+        })
     }
 }
 
@@ -75,7 +78,7 @@ pub fn advise(name: &str, bytes: &[u8]) -> Option<String> {
     };
     let is_recording = match second {
         Some(second) => is_object(first) && second.starts_with(b"{"),
-        None => Entry::read(first).from.is_some(),
+        None => Entry::of_line(&String::from_utf8_lossy(first)).is_some(),
     };
     is_recording.then(|| {
         format!("{name} looks like a recording, which has a message on each line; read it with --log {name}")

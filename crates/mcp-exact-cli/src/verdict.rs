@@ -2,7 +2,7 @@
 //!
 //! The embedded model of the revision decides: an inspection finds every violation and every unknown member.
 
-use mcp_exact_model::{Deviation, Model, UnknownMember};
+use mcp_exact_model::{Deviation, Model, UnknownMember, Wanted};
 use mcp_exact_wire::{DecodeError, MAX_LISTED};
 use serde::Serialize;
 
@@ -22,7 +22,9 @@ pub struct Verdict {
     pub unknown: Vec<Finding>,
     /// Number of all members that the revision does not define, including those that `unknown` omits.
     pub unknown_count: usize,
-    /// Text to which the type of the definition encodes the document; `None` if the type does not decode the document.
+    /// True if the type of the definition decodes the document.
+    pub decodes: bool,
+    /// Text to which the type of the definition encodes the document, if it is wanted; `None` if the type does not decode the document.
     pub encoded: Option<String>,
 }
 
@@ -56,12 +58,10 @@ pub struct Finding {
 }
 
 impl Verdict {
-    /// Checks a document as a value of the definition with this name, of the revision or of an extension. With
-    /// `unknown_outside`, members that the revision does not define are listed, except for these members of the document and
-    /// what is in them.
-    pub fn of(entry: &Entry, name: &str, bytes: &[u8], unknown_outside: Option<&[&str]>) -> Self {
+    /// Checks a document as a value of the definition with this name, of the revision or of an extension.
+    pub fn of(entry: &Entry, name: &str, bytes: &[u8], wanted: Wanted<'_>) -> Self {
         let mut verdict = Self::without_findings(Scope::Definition);
-        let inspect = |model: &Model| model.inspect(name, bytes, unknown_outside);
+        let inspect = |model: &Model| model.inspect(name, bytes, wanted);
         match entry.models().find_map(inspect) {
             Some(inspection) => {
                 verdict.count = inspection.count;
@@ -72,6 +72,7 @@ impl Verdict {
                     .collect();
                 verdict.unknown = inspection.unknown.iter().map(Finding::from).collect();
                 verdict.unknown_count = inspection.unknown_count;
+                verdict.decodes = inspection.decodes;
                 verdict.encoded = inspection.encoded;
             }
             // What nothing has checked is not accepted.
@@ -96,6 +97,7 @@ impl Verdict {
             count: 0,
             unknown: Vec::new(),
             unknown_count: 0,
+            decodes: false,
             encoded: None,
         }
     }

@@ -21,6 +21,16 @@ use crate::Model;
 use inspector::Inspector;
 use value::Value;
 
+/// What is asked of an inspection besides the deviations. Nothing else is kept of a document.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// The members that the schema does not define are wanted, except for these members of the document and what is in them; `None` if
+    /// they are not.
+    pub unknown_outside: Option<&'a [&'a str]>,
+    /// True if the encoded document is wanted.
+    pub encoded: bool,
+}
+
 /// Result of an inspection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inspection {
@@ -33,8 +43,10 @@ pub struct Inspection {
     pub unknown: Vec<UnknownMember>,
     /// Number of all members that the schema does not define, if they are wanted.
     pub unknown_count: usize,
-    /// Text to which the type of the definition encodes the document: constants, required members, optional members, and those
-    /// that the schema does not define; `None` if the type does not decode the document.
+    /// True if the type of the definition decodes the document.
+    pub decodes: bool,
+    /// Text to which the type of the definition encodes the document, if it is wanted: constants, required members, optional members, and
+    /// those that the schema does not define; `None` if the type does not decode the document.
     pub encoded: Option<String>,
 }
 
@@ -70,24 +82,18 @@ pub struct UnknownMember {
 
 impl Model {
     /// Inspects text as a value of a definition; returns `None` if the revision does not have the definition. The
-    /// definitions of [`extensions`](Model::extensions) are not searched: inspect with the model of the extension. With
-    /// `unknown_outside`, members that the schema does not define are counted and listed, except for these members of the
-    /// document and what is in them.
-    pub fn inspect(
-        &self,
-        definition: &str,
-        text: &[u8],
-        unknown_outside: Option<&[&str]>,
-    ) -> Option<Inspection> {
+    /// definitions of [`extensions`](Model::extensions) are not searched: inspect with the model of the extension.
+    pub fn inspect(&self, definition: &str, text: &[u8], wanted: Wanted<'_>) -> Option<Inspection> {
         let definition = self.ir.get(definition)?;
         let value = match Value::of_document(text) {
             Ok(value) => value,
             Err(error) => return Some(Inspection::of_error(&error)),
         };
-        let mut inspector = Inspector::new(self, unknown_outside);
+        let mut inspector = Inspector::new(self, wanted.unknown_outside);
         inspector.inspect_definition(definition, value, &Path::ROOT);
         let (mut inspection, decodes) = inspector.into_inspection();
-        if decodes {
+        inspection.decodes = decodes;
+        if decodes && wanted.encoded {
             inspection.encoded = encode::encode(self, definition, value);
         }
         Some(inspection)

@@ -50,6 +50,6 @@ pub use diff::{
 };
 pub use dispatch::{Dispatch, DispatchCase, ObjectDispatch, Tag};
 #[cfg(feature = "inspection")]
-pub use inspection::{Deviation, Inspection, UnknownMember};
+pub use inspection::{Deviation, Inspection, UnknownMember, Wanted};
 pub use ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Text, Type};
 pub use model::Model;

@@ -4,7 +4,7 @@
 use mcp_exact_wire::{Kind, Number, Path, ViolationKind, from_str};
 
 use super::inspector::Inspector;
-use super::value::Value;
+use super::value::{Duplicates, Value};
 use crate::{Ir, Member, MemberValue, Shape, Type};
 
 /// Inspects the members of a document, which is an object; `closed` is true if it allows no others.
@@ -14,15 +14,21 @@ pub(super) fn inspect<'i>(
     value: Value<'_>,
     path: &Path<'_>,
 ) {
-    let found = inspector.parts(value, path, value.members());
-    for member in members.iter().filter(|member| member.required) {
-        if !found.iter().any(|found| found.name == member.name) {
-            let message = || format!("missing member `{}`", member.name);
-            inspector.report(value.at, path, ViolationKind::Required, message);
-        }
+    let names = members.iter().map(|member| member.name.as_str());
+    let found = inspector.parts(value, path, value.has_each(names));
+    for (member, _) in members
+        .iter()
+        .zip(found)
+        .filter(|(member, is_there)| member.required && !is_there)
+    {
+        let message = || format!("missing member `{}`", member.name);
+        inspector.report(value.at, path, ViolationKind::Required, message);
     }
     let mut seen = Vec::new();
-    for member in &found {
+    for member in value.members() {
+        let Some(member) = inspector.parts(value, path, member.map(Some)) else {
+            return;
+        };
         let path = &path.member(&member.name);
         match members.iter().find(|known| known.name == member.name) {
             Some(known) => {
@@ -92,18 +98,24 @@ fn inspect_value<'i>(
         }
         Type::Array { items: wanted, .. } => {
             expect(inspector, is(Kind::Array), "an array", value, path);
-            let items = inspector.parts(value, path, value.items());
-            for (index, item) in items.into_iter().enumerate() {
-                inspect_value(inspector, wanted, item, &path.index(index));
+            for (index, item) in value.items().enumerate() {
+                if let Some(item) = inspector.parts(value, path, item.map(Some)) {
+                    inspect_value(inspector, wanted, item, &path.index(index));
+                }
             }
         }
         Type::Map(wanted) => {
             expect(inspector, is(Kind::Object), "an object", value, path);
-            let members = inspector.parts(value, path, value.members());
-            let mut seen = std::collections::HashSet::new();
-            for member in &members {
+            let mut duplicates = (**wanted != Type::Json).then(|| Duplicates::of(value));
+            for member in value.members() {
+                let Some(member) = inspector.parts(value, path, member.map(Some)) else {
+                    return;
+                };
                 let path = &path.member(&member.name);
-                if **wanted != Type::Json && !seen.insert(&*member.name) {
+                let is_repeated = duplicates
+                    .as_mut()
+                    .is_some_and(|duplicates| duplicates.is_repeated(member.name.clone()));
+                if is_repeated {
                     report_duplicate(inspector, member.at, path);
                 }
                 inspect_value(inspector, wanted, member.value, path);

@@ -24,25 +24,35 @@ fn encode_definition(
 ) -> ReadResult<()> {
     match &definition.shape {
         Shape::Struct(members) => {
-            let found = value.members()?;
+            let index_of = |name: &str| members.iter().position(|known| known.name == name);
+            let mut found = vec![None; members.len()];
+            for member in value.members() {
+                let member = member?;
+                if let Some(index) = index_of(&member.name) {
+                    found[index].get_or_insert(member.value);
+                }
+            }
             let mut first = true;
-            let mut ordered: Vec<&Member> = members.iter().collect();
-            ordered.sort_by_key(|member| rank(member));
-            for known in ordered {
-                let Some(member) = found.iter().find(|found| found.name == known.name) else {
+            let mut ordered: Vec<(&Member, Option<Value<'_>>)> =
+                members.iter().zip(found).collect();
+            ordered.sort_by_key(|(member, _)| rank(member));
+            for (known, found) in ordered {
+                let Some(found) = found else {
                     continue;
                 };
                 push_name(&known.name, &mut first, to);
                 match &known.value {
                     MemberValue::ConstString(constant) => push_string(constant, to),
                     MemberValue::ConstInteger(constant) => to.push_str(&constant.to_string()),
-                    MemberValue::Type(wanted) => encode_value(model, wanted, member.value, to)?,
+                    MemberValue::Type(wanted) => encode_value(model, wanted, found, to)?,
                 }
             }
-            let is_known = |name: &str| members.iter().any(|known| known.name == name);
-            for member in found.iter().filter(|member| !is_known(&member.name)) {
-                push_name(&member.name, &mut first, to);
-                to.push_str(member.value.text);
+            for member in value.members() {
+                let member = member?;
+                if index_of(&member.name).is_none() {
+                    push_name(&member.name, &mut first, to);
+                    to.push_str(member.value.text);
+                }
             }
             to.push_str(if first { "{}" } else { "}" });
             Ok(())
@@ -87,17 +97,18 @@ fn encode_value(model: &Model, wanted: &Type, value: Value<'_>, to: &mut String)
         }
         Type::Array { items: wanted, .. } => {
             to.push('[');
-            for (index, item) in value.items()?.into_iter().enumerate() {
+            for (index, item) in value.items().enumerate() {
                 if index > 0 {
                     to.push(',');
                 }
-                encode_value(model, wanted, item, to)?;
+                encode_value(model, wanted, item?, to)?;
             }
             to.push(']');
         }
         Type::Map(wanted) => {
             let mut first = true;
-            for member in value.members()? {
+            for member in value.members() {
+                let member = member?;
                 push_name(&member.name, &mut first, to);
                 encode_value(model, wanted, member.value, to)?;
             }
@@ -113,7 +124,8 @@ fn encode_value(model: &Model, wanted: &Type, value: Value<'_>, to: &mut String)
 
 /// Appends a string, a number or a boolean.
 fn encode_scalar(value: Value<'_>, to: &mut String) -> ReadResult<()> {
-    if value.kind == Kind::String {
+    // Without an escape, a string is as short as it can be.
+    if value.kind == Kind::String && value.text.contains('\\') {
         let text: String = from_str(value.text).map_err(|_| DecodeFailed)?;
         push_string(&text, to);
     } else {

@@ -1,16 +1,15 @@
 //! The walk of an inspection through a document, from a definition to its values.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use mcp_exact_wire::{
     Decode, DecodeErrorKind, Format, Integer, Kind, MAX_DEPTH, MAX_LISTED, Number, Path,
-    ReadResult, RequestId, ViolationKind, Violations, check_format, check_max_items, check_maximum,
-    check_min_items, check_minimum, from_str,
+    ReadResult, Reader, RequestId, ViolationKind, Violations, check_format, check_max_items,
+    check_maximum, check_min_items, check_minimum, from_str,
 };
 
-use super::value::{self, Value};
+use super::value::{self, Duplicates, Value};
 use super::{Inspection, UnknownMember, document};
 use crate::{Bounds, Definition, Member, MemberValue, Model, Shape, Type};
 
@@ -105,6 +104,25 @@ impl<'i> Inspector<'i> {
         }
     }
 
+    /// Reads a value; adds the error if it is no value of what is read.
+    fn read<'v, T>(
+        &mut self,
+        value: Value<'v>,
+        path: &Path<'_>,
+        read: impl FnOnce(&mut Reader<'v>) -> ReadResult<T>,
+    ) -> Option<T> {
+        let mut r = Reader::of_checked(value.text);
+        match read(&mut r) {
+            Ok(found) => Some(found),
+            Err(_) => {
+                let error = r.into_error();
+                let message = || error.detail().to_owned();
+                self.refuse(value.at, path, error.kind(), message);
+                None
+            }
+        }
+    }
+
     /// Returns the parts of a value. An error would mean that the value is no JSON, which its document was scanned for; it
     /// becomes a deviation, so that no document is accepted that was not read.
     pub fn parts<T: Default>(
@@ -177,21 +195,25 @@ impl<'i> Inspector<'i> {
         if !self.enter(value, path) {
             return;
         }
-        let found = self.parts(value, path, value.members());
-        let is_missing = |known: &&Member| !found.iter().any(|member| member.name == known.name);
-        let missing: Vec<&Member> = members.iter().filter(is_missing).collect();
+        let names = members.iter().map(|known| known.name.as_str());
+        let found = self.parts(value, path, value.has_each(names));
+        let missing = members.iter().zip(found).filter(|(_, is_there)| !is_there);
+        let missing: Vec<&Member> = missing.map(|(known, _)| known).collect();
         for member in missing.iter().filter(|member| member.required) {
             let message = || format!("missing member `{}`", member.name);
             self.refuse(value.at, path, DecodeErrorKind::Required, message);
         }
         let mut missing_names: Option<Arc<[String]>> = None;
-        let mut seen = HashSet::new();
+        let mut duplicates = Duplicates::of(value);
         let outside = self.unknown_outside;
         let is_left_out =
             |name: &str| path.is_root() && outside.is_some_and(|names| names.contains(&name));
-        for member in &found {
+        for member in value.members() {
+            let Some(member) = self.parts(value, path, member.map(Some)) else {
+                break;
+            };
             let path = &path.member(&member.name);
-            self.check_name(member, &mut seen, path);
+            self.check_name(&member, &mut duplicates, path);
             match members.iter().find(|known| known.name == member.name) {
                 Some(known) if is_left_out(&member.name) => {
                     let outside = self.unknown_outside.take();
@@ -225,18 +247,18 @@ impl<'i> Inspector<'i> {
         self.depth -= 1;
     }
 
-    /// Adds a deviation if the name of a member cannot be decoded, or is among the names `seen` before it in its object;
+    /// Adds a deviation if the name of a member cannot be decoded, or its object has another one of this name before it;
     /// `path` is that of the member.
     fn check_name<'m>(
         &mut self,
-        member: &'m value::Member<'_>,
-        seen: &mut HashSet<&'m str>,
+        member: &value::Member<'m>,
+        duplicates: &mut Duplicates<'m>,
         path: &Path<'_>,
     ) {
         if let Some(error) = &member.error {
             let message = || error.detail().to_owned();
             self.refuse(member.at, path, error.kind(), message);
-        } else if !seen.insert(&*member.name) {
+        } else if duplicates.is_repeated(member.name.clone()) {
             let message = || "the member is there twice".to_owned();
             self.refuse(member.at, path, DecodeErrorKind::Duplicate, message);
         }
@@ -283,13 +305,14 @@ impl<'i> Inspector<'i> {
                     self.refuse_type(value, path, "an object");
                 }
             }
-            Type::String(wanted) => {
-                let format = wanted.format.as_deref().and_then(Format::from_name);
-                let text: Option<String> = self.decode(value, path);
-                if let (Some(text), Some(format)) = (text, format) {
-                    self.check(value, |to| check_format(&text, format, path, to));
+            Type::String(wanted) => match wanted.format.as_deref().and_then(Format::from_name) {
+                Some(format) => {
+                    if let Some(text) = self.read(value, path, Reader::str) {
+                        self.check(value, |to| check_format(&text, format, path, to));
+                    }
                 }
-            }
+                None => _ = self.read(value, path, Reader::skip_string),
+            },
             Type::Boolean => _ = self.decode::<bool>(value, path),
             Type::Integer(bounds) => {
                 if let Some(integer) = self.decode::<Integer>(value, path) {
@@ -340,19 +363,24 @@ impl<'i> Inspector<'i> {
         if !self.enter(value, path) {
             return;
         }
-        let items = self.parts(value, path, value.items());
         // A bound above every length is met, or missed, by every length.
         let bound = |bound: u64| usize::try_from(bound).unwrap_or(usize::MAX);
-        self.check(value, |to| {
-            if let Some(minimum) = minimum {
-                check_min_items(&items, bound(minimum), path, to);
+        if minimum.is_some() || maximum.is_some() {
+            // The checks look at the number of the items alone.
+            let items = vec![(); value.items().count()];
+            self.check(value, |to| {
+                if let Some(minimum) = minimum {
+                    check_min_items(&items, bound(minimum), path, to);
+                }
+                if let Some(maximum) = maximum {
+                    check_max_items(&items, bound(maximum), path, to);
+                }
+            });
+        }
+        for (index, item) in value.items().enumerate() {
+            if let Some(item) = self.parts(value, path, item.map(Some)) {
+                self.inspect_value(wanted, item, &path.index(index));
             }
-            if let Some(maximum) = maximum {
-                check_max_items(&items, bound(maximum), path, to);
-            }
-        });
-        for (index, item) in items.into_iter().enumerate() {
-            self.inspect_value(wanted, item, &path.index(index));
         }
         self.depth -= 1;
     }
@@ -365,11 +393,13 @@ impl<'i> Inspector<'i> {
         if !self.enter(value, path) {
             return;
         }
-        let members = self.parts(value, path, value.members());
-        let mut seen = HashSet::new();
-        for member in &members {
+        let mut duplicates = Duplicates::of(value);
+        for member in value.members() {
+            let Some(member) = self.parts(value, path, member.map(Some)) else {
+                break;
+            };
             let path = &path.member(&member.name);
-            self.check_name(member, &mut seen, path);
+            self.check_name(&member, &mut duplicates, path);
             self.inspect_value(wanted, member.value, path);
         }
         self.depth -= 1;

@@ -3,7 +3,7 @@
 
 use mcp_exact_wire::{DecodeErrorKind, Kind, ReadResult, from_str};
 
-use super::value::{Member, Value};
+use super::value::Value;
 use crate::{Dispatch, ObjectDispatch, Tag};
 
 /// Result of assigning a value to a variant of a union.
@@ -52,7 +52,7 @@ impl<'d> Mismatch<'d> {
 /// Selects the variant of a value of the union with this name.
 ///
 /// # Errors
-/// As [`Value::members`].
+/// As [`Members`](super::value::Members).
 pub(super) fn select<'d>(
     dispatch: &'d Dispatch,
     union: &str,
@@ -142,12 +142,11 @@ fn select_object<'d>(
             message,
         )));
     }
-    let members = value.members()?;
-    let tag = match find_tag(objects, &members) {
+    let tag = match find_tag(objects, value)? {
         Ok(tag) => tag,
         Err(mismatch) => return Ok(Selected::Mismatch(mismatch)),
     };
-    let has = find_probes(objects, &members)?;
+    let has = find_probes(objects, value)?;
     for &(a, b) in &objects.exclusive {
         if has[a] && has[b] {
             let (a, b) = (&objects.probes[a].0, &objects.probes[b].0);
@@ -182,35 +181,43 @@ fn select_object<'d>(
 /// is an error.
 fn find_tag<'d>(
     objects: &'d ObjectDispatch,
-    members: &[Member<'_>],
-) -> Result<Option<String>, Mismatch<'d>> {
+    value: Value<'_>,
+) -> ReadResult<Result<Option<String>, Mismatch<'d>>> {
     let Some(name) = objects.tag.as_deref() else {
-        return Ok(None);
+        return Ok(Ok(None));
     };
-    let Some(member) = members.iter().find(|member| member.name == name) else {
-        return Ok(None);
-    };
-    match from_str::<String>(member.value.text) {
-        Ok(tag) => Ok(Some(tag)),
-        Err(error) => Err(Mismatch {
-            member: Some(name),
-            ..Mismatch::of(member.value, error.kind(), error.detail())
-        }),
+    for member in value.members() {
+        let member = member?;
+        if member.name != name {
+            continue;
+        }
+        return Ok(match from_str::<String>(member.value.text) {
+            Ok(tag) => Ok(Some(tag)),
+            Err(error) => Err(Mismatch {
+                member: Some(name),
+                ..Mismatch::of(member.value, error.kind(), error.detail())
+            }),
+        });
     }
+    Ok(Ok(None))
 }
 
 /// Returns for each probe whether the object has its member.
-fn find_probes(objects: &ObjectDispatch, members: &[Member<'_>]) -> ReadResult<Vec<bool>> {
-    let mut found = Vec::with_capacity(objects.probes.len());
-    for (name, inner) in &objects.probes {
-        let mut has = false;
-        for member in members.iter().filter(|member| member.name == *name) {
-            has |= match inner {
-                Some(inner) => member.value.has(inner)?,
-                None => true,
-            };
+fn find_probes(objects: &ObjectDispatch, value: Value<'_>) -> ReadResult<Vec<bool>> {
+    let mut found = vec![false; objects.probes.len()];
+    if found.is_empty() {
+        return Ok(found);
+    }
+    for member in value.members() {
+        let member = member?;
+        for (has, (name, inner)) in found.iter_mut().zip(&objects.probes) {
+            if member.name == *name {
+                *has |= match inner {
+                    Some(inner) => member.value.has(inner)?,
+                    None => true,
+                };
+            }
         }
-        found.push(has);
     }
     Ok(found)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mcp_exact_wire::{MAX_DEPTH, MAX_LISTED};
 
-use super::Inspection;
+use super::{Inspection, Wanted};
 use crate::{Definition, Ir, Member, MemberValue, Model, Shape, Type};
 
 /// Creates an optional member.
@@ -59,9 +59,13 @@ fn model(closed: bool) -> Model {
 /// Inspects text as a list.
 fn inspect(text: &str, closed: bool) -> Inspection {
     let model = model(closed);
-    assert_eq!(model.inspect("Other", b"{}", Some(&[])), None);
+    let wanted = Wanted {
+        unknown_outside: Some(&[]),
+        encoded: true,
+    };
+    assert_eq!(model.inspect("Other", b"{}", wanted), None);
     model
-        .inspect("List", text.as_bytes(), Some(&[]))
+        .inspect("List", text.as_bytes(), wanted)
         .expect("it is defined")
 }
 
@@ -105,9 +109,15 @@ fn documents_are_encoded() {
     };
     assert_eq!((&*unknown.pointer, unknown.offset), ("/x", 2));
     assert_eq!(*unknown.missing_members, ["values", "sizes"]);
-    for outside in [None, Some(&["x"][..])] {
-        let unasked = model(false).inspect("List", text.as_bytes(), outside);
-        assert_eq!(unasked.map(|found| found.unknown_count), Some(0));
+    for unknown_outside in [None, Some(&["x"][..])] {
+        let wanted = Wanted {
+            unknown_outside,
+            encoded: false,
+        };
+        let unasked = model(false).inspect("List", text.as_bytes(), wanted);
+        let unasked = unasked.expect("it is defined");
+        assert!(unasked.decodes);
+        assert_eq!((unasked.unknown_count, unasked.encoded), (0, None));
     }
     let closed = inspect(text, true);
     let message = "the object allows no other members than its own";
@@ -155,4 +165,24 @@ fn excess_deviations_are_counted() {
         let expected = MAX_LISTED.saturating_sub(refused);
         assert_eq!((inspection.count, kinds.count()), (150, expected));
     }
+}
+
+/// Of a large object, too, every name that is there twice is found, however it is spelt.
+#[test]
+fn large_objects_have_no_name_twice() {
+    let members: Vec<String> = (0..20_000).map(|at| format!(r#""m{at}":true"#)).collect();
+    let members = members.join(",");
+    let unique = inspect(&format!(r#"{{"values":{{{members}}}}}"#), false);
+    assert!(unique.is_valid());
+    let text = format!(r#"{{"values":{{{members},"\u006d7":true,"m19999":true}}}}"#);
+    let inspection = inspect(&text, false);
+    let found: Vec<(&str, &str)> = inspection
+        .deviations
+        .iter()
+        .map(|found| (&*found.pointer, found.kind))
+        .collect();
+    assert_eq!(
+        found,
+        [("/values/m7", "duplicate"), ("/values/m19999", "duplicate")]
+    );
 }

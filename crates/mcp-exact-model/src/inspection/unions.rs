@@ -101,13 +101,17 @@ impl<'i> Inspector<'i> {
 
     /// Inspects an object whose discriminant `tag` the union does not know: nothing else checks its names and its envelope.
     fn inspect_unrecognized(&mut self, role: Role, tag: &str, value: Value<'_>, path: &Path<'_>) {
-        let members = self.parts(value, path, value.members());
         let is_unique = |name: &str| match role {
             Role::Value => name == tag,
             _ => ENVELOPE_MEMBERS.contains(&name),
         };
+        let mut members = Vec::new();
+        for member in value.members() {
+            let member = self.parts(value, path, member.map(Some));
+            members.extend(member.filter(|member| is_unique(&member.name)));
+        }
         let mut seen = Vec::new();
-        for member in members.iter().filter(|member| is_unique(&member.name)) {
+        for member in &members {
             let path = &path.member(&member.name);
             if seen.contains(&&*member.name) {
                 let message = || "the member is there twice".to_owned();
@@ -127,7 +131,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    /// Inspects `jsonrpc` and `id` of a message whose method the union does not know.
+    /// Inspects `jsonrpc` and `id` of a message whose method the union does not know; `members` has those of its envelope.
     fn inspect_envelope(
         &mut self,
         role: Role,

@@ -1,6 +1,8 @@
 //! A JSON value within a document that was scanned before: its text, and its position in the document.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use mcp_exact_wire::{DecodeError, Kind, ObjectRef, ReadResult, Reader, from_str};
 
@@ -67,72 +69,196 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the members of an object, in order, with those that are there twice; none for a value of another kind.
-    ///
-    /// # Errors
-    /// Fails only for text that is no JSON, which no value has.
-    pub fn members(self) -> ReadResult<Vec<Member<'a>>> {
-        let mut members = Vec::new();
-        if self.kind != Kind::Object {
-            return Ok(members);
+    pub fn members(self) -> Members<'a> {
+        Members {
+            of: self,
+            r: Reader::of_checked(self.text),
+            is_open: false,
+            is_first: true,
+            has_ended: self.kind != Kind::Object,
         }
-        let mut r = Reader::of_checked(self.text);
-        r.open_object()?;
-        let mut first = true;
-        while let Some(at) = r.next_member(&mut first)? {
-            let (name, error) = decode_name(r.raw()?);
-            r.colon()?;
-            let value = self.read_part(&mut r)?;
-            members.push(Member {
-                at: self.at + at,
-                error,
-                value: Self {
-                    is_meta: name == "_meta",
-                    ..value
-                },
-                name,
-            });
-        }
-        Ok(members)
     }
 
     /// Returns the items of an array, in order; none for a value of another kind.
-    ///
-    /// # Errors
-    /// As [`members`](Self::members).
-    pub fn items(self) -> ReadResult<Vec<Self>> {
-        let mut items = Vec::new();
-        if self.kind != Kind::Array {
-            return Ok(items);
+    pub fn items(self) -> Items<'a> {
+        Items {
+            of: self,
+            r: Reader::of_checked(self.text),
+            is_open: false,
+            has_ended: self.kind != Kind::Array,
         }
-        let mut r = Reader::of_checked(self.text);
-        let mut more = r.begin_array()?;
-        while more {
-            items.push(self.read_part(&mut r)?);
-            more = r.next_item()?;
-        }
-        Ok(items)
     }
 
     /// Returns the first item of an array; `None` for an empty array and for a value of another kind.
     ///
     /// # Errors
-    /// As [`members`](Self::members).
+    /// As [`Members`].
     pub fn first_item(self) -> ReadResult<Option<Self>> {
-        let mut r = Reader::of_checked(self.text);
-        if self.kind != Kind::Array || !r.begin_array()? {
-            return Ok(None);
-        }
-        self.read_part(&mut r).map(Some)
+        self.items().next().transpose()
     }
 
     /// Returns true if the value is an object with a member of this name.
     ///
     /// # Errors
-    /// As [`members`](Self::members).
+    /// As [`Members`].
     pub fn has(self, name: &str) -> ReadResult<bool> {
-        let members = self.members()?;
-        Ok(members.iter().any(|member| member.name == name))
+        for member in self.members() {
+            if member?.name == name {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
+
+    /// Returns for each of the names whether an object has a member of it.
+    ///
+    /// # Errors
+    /// As [`Members`].
+    pub fn has_each<'n>(
+        self,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> ReadResult<Vec<bool>> {
+        let mut found = vec![false; names.clone().count()];
+        for member in self.members() {
+            let member = member?;
+            if let Some(index) = names.clone().position(|name| name == member.name) {
+                found[index] = true;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Members of an object, each of which is read when it is asked for, so that an object of many members needs no memory. An error comes
+/// only for text that is no JSON, which no value has; it is the last item.
+pub(super) struct Members<'a> {
+    of: Value<'a>,
+    r: Reader<'a>,
+    /// True once the opening brace was read.
+    is_open: bool,
+    is_first: bool,
+    has_ended: bool,
+}
+
+impl<'a> Members<'a> {
+    fn read(&mut self) -> ReadResult<Option<Member<'a>>> {
+        if !self.is_open {
+            self.r.open_object()?;
+            self.is_open = true;
+        }
+        let Some(at) = self.r.next_member(&mut self.is_first)? else {
+            return Ok(None);
+        };
+        let (name, error) = decode_name(self.r.raw()?);
+        self.r.colon()?;
+        let value = self.of.read_part(&mut self.r)?;
+        Ok(Some(Member {
+            at: self.of.at + at,
+            error,
+            value: Value {
+                is_meta: name == "_meta",
+                ..value
+            },
+            name,
+        }))
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = ReadResult<Member<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended {
+            return None;
+        }
+        let member = self.read();
+        self.has_ended = !matches!(member, Ok(Some(_)));
+        member.transpose()
+    }
+}
+
+/// Items of an array, each of which is read when it is asked for; errors are those of [`Members`].
+pub(super) struct Items<'a> {
+    of: Value<'a>,
+    r: Reader<'a>,
+    /// True once the opening bracket was read.
+    is_open: bool,
+    has_ended: bool,
+}
+
+impl<'a> Items<'a> {
+    fn read(&mut self) -> ReadResult<Option<Value<'a>>> {
+        let has_more = if self.is_open {
+            self.r.next_item()?
+        } else {
+            self.is_open = true;
+            self.r.begin_array()?
+        };
+        if !has_more {
+            return Ok(None);
+        }
+        self.of.read_part(&mut self.r).map(Some)
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = ReadResult<Value<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended {
+            return None;
+        }
+        let item = self.read();
+        self.has_ended = !matches!(item, Ok(Some(_)));
+        item.transpose()
+    }
+}
+
+/// Finds the members that an object has twice. Of a large object, only the names are kept that may be there twice.
+pub(super) struct Duplicates<'a> {
+    /// Hashes that several names of the object have; `None` for a small object.
+    repeated: Option<HashSet<u64>>,
+    /// Names so far, of a large object only those whose hash is repeated.
+    seen: HashSet<Cow<'a, str>>,
+}
+
+/// Size of an object from which on not all names are kept, in bytes.
+const LARGE_OBJECT: usize = 1 << 16;
+
+impl<'a> Duplicates<'a> {
+    /// Creates the finder for an object.
+    pub fn of(object: Value<'a>) -> Self {
+        let is_large = object.text.len() >= LARGE_OBJECT;
+        Self {
+            repeated: is_large.then(|| repeated_hashes(object)),
+            seen: HashSet::new(),
+        }
+    }
+
+    /// Returns true if a member of this name was passed before; members are passed in order.
+    pub fn is_repeated(&mut self, name: Cow<'a, str>) -> bool {
+        let repeated = self.repeated.as_ref();
+        let is_unique = repeated.is_some_and(|hashes| !hashes.contains(&hash(&name)));
+        !is_unique && !self.seen.insert(name)
+    }
+}
+
+/// Returns the hashes that several names of an object have.
+fn repeated_hashes(object: Value<'_>) -> HashSet<u64> {
+    let mut hashes = Vec::with_capacity(object.members().count());
+    // Whoever walks through the members notices an error.
+    let members = object.members().map_while(Result::ok);
+    hashes.extend(members.map(|member| hash(&member.name)));
+    hashes.sort_unstable();
+    let pairs = hashes.windows(2).filter(|pair| pair[0] == pair[1]);
+    pairs.map(|pair| pair[0]).collect()
+}
+
+/// Returns the hash of a name. Names with the same hash are compared.
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Decodes the name of a member from its spelling, which includes the quotes; returns an error, too, for a name with a

@@ -2,7 +2,7 @@
 //! the same violations, the same first error and the same encoding. The types are the oracle; other modules compare the
 //! types with the schemas, and pass their documents here, too.
 
-use mcp_exact_model::{Deviation, Inspection};
+use mcp_exact_model::{Deviation, Inspection, Wanted};
 use mcp_exact_tests_support::{Cases, Generator, Rng};
 use mcp_exact_tests_types::definitions::Inspected;
 use mcp_exact_wire::{DecodeError, DecodeErrorKind, MAX_LISTED, Violations};
@@ -28,7 +28,11 @@ pub fn compare(
     text: &[u8],
     decoded: &Result<Inspected, DecodeError>,
 ) {
-    let inspection = revision.model.inspect(definition, text, None);
+    let wanted = Wanted {
+        encoded: true,
+        ..Wanted::default()
+    };
+    let inspection = revision.model.inspect(definition, text, wanted);
     let inspection = inspection.expect("the model has every definition");
     let problem = match decoded {
         Ok(inspected) => differs_from_value(&inspection, inspected),
@@ -83,7 +87,7 @@ fn differs_from_error(
     error: &DecodeError,
     text: &[u8],
 ) -> Option<&'static str> {
-    if inspection.encoded.is_some() {
+    if inspection.decodes || inspection.encoded.is_some() {
         return Some("the types do not decode the text");
     }
     if mcp_exact_wire::from_slice::<mcp_exact_wire::Json>(text).is_err() {
@@ -176,7 +180,7 @@ fn broken_text_has_one_deviation() {
             b"{\"name\":\"\\x\"}",
         ] {
             let error = definition.inspect(text).expect_err("it is no JSON");
-            let inspection = revision.model.inspect("Tool", text, None);
+            let inspection = revision.model.inspect("Tool", text, Wanted::default());
             let inspection = inspection.expect("a tool");
             let [only] = &*inspection.deviations else {
                 panic!("{text:?} {inspection:?}");
@@ -204,8 +208,12 @@ fn unknown_members_are_listed() {
         "annotations":{"readonlyHint":true},"_meta":{"example.com/a":1}}"#;
     for revision in reviewed_revisions().filter(|revision| !revision.is_extension) {
         let model = &revision.model;
+        let wanted = Wanted {
+            unknown_outside: Some(&[]),
+            ..Wanted::default()
+        };
         let inspection = model
-            .inspect("Tool", tool.as_bytes(), Some(&[]))
+            .inspect("Tool", tool.as_bytes(), wanted)
             .expect("every revision has tools");
         let unknown = inspection.unknown;
         let pointers: Vec<&str> = unknown.iter().map(|found| found.pointer.as_str()).collect();
