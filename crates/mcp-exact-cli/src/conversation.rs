@@ -10,7 +10,7 @@ mod sender;
 use std::collections::{HashMap, HashSet};
 
 use mcp_exact_revisions::{Lifecycle, MethodId, RevisionSpec, method};
-use mcp_exact_wire::{DecodeError, Json, Kind};
+use mcp_exact_wire::{DecodeError, Json, Kind, MAX_LISTED};
 
 use crate::message::{self, Direction, MessageContext};
 use crate::registry::{Entry, Registry};
@@ -64,6 +64,8 @@ pub struct Conversation {
     tokens: HashMap<(Direction, String), ProgressToken>,
     /// Ids of subscriptions that the server has acknowledged, as JSON.
     acknowledged: HashSet<String>,
+    /// Number of violations of the message that is being checked that are not listed.
+    omitted: usize,
 }
 
 /// Key of a request: its sender, and its id as JSON.
@@ -102,8 +104,10 @@ pub struct CheckedMessage {
     pub revision: Option<&'static str>,
     /// Description of the message, such as `result of tools/list`.
     pub label: String,
-    /// Rules that the message violates.
+    /// Rules that the message violates, at most [`MAX_LISTED`].
     pub breaches: Vec<Breach>,
+    /// Number of violations that `breaches` omits.
+    pub omitted: usize,
 }
 
 /// Violation of a rule by a message.
@@ -177,6 +181,7 @@ impl Conversation {
             answered: HashSet::new(),
             tokens: HashMap::new(),
             acknowledged: HashSet::new(),
+            omitted: 0,
         }
     }
 
@@ -198,6 +203,15 @@ impl Conversation {
     /// Without `from`, the sender is determined from the method or, for a response, from the request. If neither is
     /// known, a message with a method is attributed to the client, and any other message to the server.
     pub fn observe(&mut self, from: Option<Direction>, text: &str) -> CheckedMessage {
+        let mut checked = self.check(from, text);
+        let excess = checked.breaches.len().saturating_sub(MAX_LISTED);
+        checked.breaches.truncate(MAX_LISTED);
+        checked.omitted = std::mem::take(&mut self.omitted) + excess;
+        checked
+    }
+
+    /// Checks the next message of the conversation, without the number of violations that are omitted.
+    fn check(&mut self, from: Option<Direction>, text: &str) -> CheckedMessage {
         let json: Json = match mcp_exact_wire::from_str(text) {
             Ok(json) => json,
             Err(error) => return self.check_invalid_json(from, &error),
@@ -230,6 +244,7 @@ impl Conversation {
             revision: self.negotiated(),
             label: label.to_owned(),
             breaches,
+            omitted: 0,
         }
     }
 
@@ -343,7 +358,7 @@ impl Conversation {
 
     /// Checks a request or notification against the schema of its revision.
     fn check_call_schema(
-        &self,
+        &mut self,
         from: Direction,
         revision: Option<&'static str>,
         text: &str,
@@ -357,7 +372,7 @@ impl Conversation {
 
     /// Checks a message against the schema of its revision; if the revision is unknown, only the envelope is checked.
     fn check_schema(
-        &self,
+        &mut self,
         revision: Option<&'static str>,
         known: MessageContext<'_>,
         text: &str,
@@ -370,6 +385,8 @@ impl Conversation {
             ..revision.map_or_else(MessageContext::default, |_| known)
         };
         let verdict = message::check(entry, known, text.as_bytes());
+        let listed = verdict.findings.len() + verdict.unknown.len();
+        self.omitted += verdict.count + verdict.unknown_count - listed;
         let found = verdict.findings.iter().chain(&verdict.unknown);
         let breach = |finding: &Finding| Breach {
             rule: match finding.pointer.as_str() {
@@ -436,6 +453,7 @@ impl Conversation {
             revision,
             label: format!("request {method}"),
             breaches,
+            omitted: 0,
         }
     }
 
@@ -499,6 +517,7 @@ impl Conversation {
             revision,
             label: method.to_owned(),
             breaches,
+            omitted: 0,
         }
     }
 

@@ -362,5 +362,8 @@ pub fn format_trace(observed: &CheckedMessage, text: &str, painter: Painter) -> 
         let rule = painter.paint(Style::Faint, breach.rule.id);
         lines.push(&text!("\n    {} ({})", words, rule));
     }
+    if observed.omitted > 0 {
+        lines.push(&text!("\n    and {} more", observed.omitted));
+    }
     lines
 }

@@ -1,19 +1,23 @@
 //! `mcp-exact check --log`: checks recordings of conversations, each message in the context of the earlier messages.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Arguments, check_standard_input_once, print_line, read_file};
+use super::{Arguments, check_standard_input_once, print_line};
 use crate::conversation::{Breach, CheckedMessage, Conversation, Options};
 use crate::message::Direction;
-use crate::output::{Painter, Style};
+use crate::output::{Painter, Style, is_standard_stream};
 use crate::recording::Entry;
 use crate::registry::Registry;
 use crate::terminal::stdout;
 use crate::text::{Text, Untrusted, count, text};
 use crate::{Outcome, print_error};
+
+/// Maximum number of messages with violations that are printed as text.
+const MAX_PRINTED: usize = 100;
 
 /// Output line of `--json` for a message with a violation.
 #[derive(Serialize)]
@@ -30,6 +34,9 @@ struct Line<'a> {
     message: &'a str,
     /// Rules that the message violates.
     breaches: Vec<BreachLine<'a>>,
+    /// Number of all violations; present if `breaches` omits some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<usize>,
 }
 
 /// Output line of `--json` for a violation of a rule.
@@ -75,15 +82,14 @@ fn check_file(
     file: &Path,
 ) -> io::Result<Outcome> {
     let name = file.to_string_lossy();
-    let bytes = match read_file(file) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            print_error(&text!(
-                "{}",
-                Untrusted(&format!("cannot read {name}: {error}"))
-            ));
-            return Ok(Outcome::Unreadable);
-        }
+    let fail = |error: io::Error| {
+        let problem = format!("cannot read {name}: {error}");
+        print_error(&text!("{}", Untrusted(&problem)));
+        Ok(Outcome::Unreadable)
+    };
+    let mut input = match open(file) {
+        Ok(input) => input,
+        Err(error) => return fail(error),
     };
     let options = Options {
         wants_unknown: arguments.unknown,
@@ -91,8 +97,17 @@ fn check_file(
     };
     let mut conversation = Conversation::new(revision, options);
     let (mut messages, mut wrong, mut first_revision) = (0, 0, None);
+    let mut first_not_printed = None;
     let mut out = stdout();
-    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+    // A recording may be larger than the memory; a message is not.
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        match input.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => return fail(error),
+        }
         let line = line.trim_ascii();
         if line.is_empty() {
             continue;
@@ -108,20 +123,31 @@ fn check_file(
         if arguments.json {
             print_line(&Line {
                 file: &name,
-                line: index + 1,
+                line: number,
                 from: observed.from.name(),
                 revision: observed.revision,
                 message: &observed.label,
                 breaches: observed.breaches.iter().map(BreachLine::new).collect(),
+                count: (observed.omitted > 0).then(|| observed.breaches.len() + observed.omitted),
             })?;
+        } else if wrong > MAX_PRINTED {
+            first_not_printed.get_or_insert(number);
         } else {
             out.line(&text!(
                 "{}:{}: {}",
                 Untrusted(&name),
-                index + 1,
+                number,
                 format_verdict(&observed, Painter::stdout())
             ))?;
         }
+    }
+    if let Some(first) = first_not_printed {
+        out.line(&text!(
+            "{}:{}: and {} with findings from here on; --json lists all of them",
+            Untrusted(&name),
+            first,
+            count(wrong - MAX_PRINTED, "more message")
+        ))?;
     }
     if !arguments.json {
         let waiting =
@@ -155,6 +181,15 @@ fn check_file(
     })
 }
 
+/// Opens a recording, which may be standard input.
+fn open(file: &Path) -> io::Result<Box<dyn BufRead>> {
+    Ok(if is_standard_stream(file) {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(BufReader::new(File::open(file)?))
+    })
+}
+
 /// Formats a message and its violations as text, one line per violation.
 pub fn format_verdict(observed: &CheckedMessage, painter: Painter) -> Text {
     let label = painter.paint(Style::Bold, Untrusted(&observed.label));
@@ -163,6 +198,9 @@ pub fn format_verdict(observed: &CheckedMessage, painter: Painter) -> Text {
         let rule = painter.paint(Style::Faint, breach.rule.id);
         let words = painter.paint(Style::Red, Untrusted(&breach.to_line()));
         text.push(&text!("\n  {} ({})", words, rule));
+    }
+    if observed.omitted > 0 {
+        text.push(&text!("\n  and {} more", observed.omitted));
     }
     text
 }

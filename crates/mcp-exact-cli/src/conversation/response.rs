@@ -85,6 +85,7 @@ impl Conversation {
             revision,
             label,
             breaches,
+            omitted: 0,
         }
     }
 

@@ -105,6 +105,32 @@ fn unknown_members_are_listed_on_request() {
     );
 }
 
+/// Of a message no more violations are printed than of a document, and of a recording no more messages; all are counted, and JSON has
+/// all messages.
+#[test]
+fn findings_of_recordings_are_bounded() {
+    let folder = TempDir::new().expect("a folder for the test");
+    let tools = vec![r#"{"inputSchema":{"type":"object"}}"#; 150].join(",");
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tools}]}}}}"#);
+    let wrong = "{\"jsonrpc\":\"2.0\",\"method\":\"x/y\"}\n".repeat(120);
+    let recording = format!("{call}\n{answer}\n{wrong}");
+    let arguments = ["check", "-r", "2025-06-18", "--log", "-"];
+    let printed = run(folder.path(), &arguments, recording.as_bytes());
+    let lines: Vec<&str> = printed.out.lines().collect();
+    assert_eq!(lines[101], "  and 50 more", "{}", printed.out);
+    let end = [
+        "-:102: and 21 more messages with findings from here on; --json lists all of them",
+        "-: 122 messages, 121 with findings, 2025-06-18",
+    ];
+    assert!(lines.ends_with(&end), "{}", printed.out);
+    let arguments = [&arguments[..], &["--json"]].concat();
+    let printed = run(folder.path(), &arguments, recording.as_bytes());
+    assert_eq!(printed.out.lines().count(), 121);
+    let first = printed.out.lines().next().unwrap_or_default();
+    assert!(first.ends_with(r#"],"count":150}"#), "{first}");
+}
+
 /// No more unknown members are listed than violations; all are counted.
 #[test]
 fn excess_unknown_members_are_counted() {
