@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use mcp_exact_model::Wanted;
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{
-    DecodeError, Json, JsonRef, ObjectRef, ReadResult, Reader, ViolationKind,
+    DecodeError, Json, JsonRef, MAX_LISTED, ObjectRef, ReadResult, Reader, ViolationKind,
     from_slice, from_str,
 };
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,9 @@ pub fn check(entry: &Entry, known: MessageContext<'_>, bytes: &[u8]) -> Verdict 
     let envelope = Verdict::of(entry, "JSONRPCMessage", bytes, known.wanted(&["result"]));
     // Text that decodes is UTF-8.
     let (true, Ok(text)) = (envelope.decodes, std::str::from_utf8(bytes)) else {
-        return envelope.with_scope(Scope::Envelope);
+        let mut envelope = envelope.with_scope(Scope::Envelope);
+        add_inner(entry, known, bytes, &mut envelope);
+        return envelope;
     };
     let is_batch = text.trim_ascii_start().starts_with('[');
     let verdict = if is_batch {
@@ -84,6 +86,46 @@ pub fn check(entry: &Entry, known: MessageContext<'_>, bytes: &[u8]) -> Verdict 
     };
     // Text that decoded as an envelope is an object or an array; other values are handled without a panic.
     verdict.unwrap_or_else(|error| Verdict::from_error(Scope::Envelope, &error))
+}
+
+/// Adds the violations in the params or the result of a message whose envelope does not decode, for people who repair it. The message
+/// stays one that does not decode.
+fn add_inner(entry: &Entry, known: MessageContext<'_>, bytes: &[u8], envelope: &mut Verdict) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let mut r = Reader::new(text);
+    let is_json = r.skip().and_then(|()| r.end()).is_ok();
+    if !is_json || !text.trim_ascii().starts_with('{') {
+        return;
+    }
+    let known = MessageContext {
+        wants_unknown: false,
+        wants_encoded: false,
+        ..known
+    };
+    // What is not in the envelope is checked as if the envelope were right.
+    let decoded = Verdict {
+        decodes: true,
+        ..Verdict::without_findings(Scope::Envelope)
+    };
+    let Ok(inner) = check_single(entry, known, text, decoded) else {
+        return;
+    };
+    envelope.count += inner.count - inner.findings.len();
+    for finding in inner.findings {
+        let is_inner = ["/params", "/result"]
+            .iter()
+            .any(|place| finding.pointer.starts_with(place));
+        let is_same =
+            |other: &Finding| (&other.pointer, other.kind) == (&finding.pointer, finding.kind);
+        if is_inner && !envelope.findings.iter().any(is_same) {
+            envelope.count += 1;
+            if envelope.findings.len() < MAX_LISTED {
+                envelope.findings.push(finding);
+            }
+        }
+    }
 }
 
 /// Checks each message of a batch (only 2025-03-26 defines batches).

@@ -131,6 +131,45 @@ fn findings_of_recordings_are_bounded() {
     assert!(first.ends_with(r#"],"count":150}"#), "{first}");
 }
 
+/// A fault of the envelope hides none of what is in it; the message still does not decode.
+#[test]
+fn faults_of_envelopes_hide_no_others() {
+    let folder = TempDir::new().expect("a folder for the test");
+    for (message, options, pointers) in [
+        (
+            r#"{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":5}}"#,
+            &["-d", "client"][..],
+            &["/jsonrpc", "/params/name"][..],
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{"name":5,"_meta":7}}"#,
+            &["-d", "client"],
+            &["/id", "/params/_meta", "/params/name"],
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"result":{"tools":[{"name":5,"inputSchema":{"type":"object"}}]}}"#,
+            &["-d", "server", "-m", "tools/list"],
+            &["/id", "/result/tools/0/name"],
+        ),
+    ] {
+        for revision in ["2025-06-18", "2025-11-25"] {
+            let arguments = ["check", "-r", revision, "--json", "--print", "-"];
+            let arguments = [&arguments[..], options].concat();
+            let printed = run(folder.path(), &arguments, message.as_bytes());
+            let verdict: serde_json::Value =
+                serde_json::from_str(&printed.out).expect("one object");
+            let found = verdict["violations"].as_array().expect("a list").iter();
+            let mut found: Vec<&str> = found
+                .map(|found| found["pointer"].as_str().unwrap_or_default())
+                .collect();
+            found.sort_unstable();
+            assert_eq!(found, pointers, "{revision} {}", printed.out);
+            assert_eq!(verdict["encoded"], serde_json::Value::Null);
+            assert_eq!(verdict["count"], pointers.len());
+        }
+    }
+}
+
 /// No more unknown members are listed than violations; all are counted.
 #[test]
 fn excess_unknown_members_are_counted() {
