@@ -58,7 +58,7 @@ impl Session<'_> {
             Lifecycle::Initialize
         };
         let mut rules = rules::OF_ALL_MESSAGES.to_vec();
-        if let Channel::Process(_) = self.channel {
+        if matches!(self.channel, Channel::Process(_)) {
             rules.extend([&rules::NO_NEWLINE, &rules::STDOUT_CLEAN]);
         }
         rules.retain(|rule| rule.is_of(lifecycle));
