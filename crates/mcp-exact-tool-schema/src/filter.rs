@@ -98,22 +98,26 @@ impl ToolFilter {
         has_tool: impl Fn(&str) -> bool,
     ) -> impl Iterator<Item = (&str, &str)> {
         let names = self.0.iter().flat_map(|list| {
-            let names = list.names.iter().map(|name| bare(name));
-            names.map(|name| (&*list.key, name))
+            let names = list.names.iter();
+            names.map(|name| (&*list.key, &**name))
         });
-        names.filter(move |(_, name)| !name.contains('*') && !has_tool(name))
+        let is_known = move |name: &str| has_tool(name) || has_tool(bare(name));
+        names.filter(move |(_, name)| !name.contains('*') && !is_known(name))
     }
 
     /// Returns the key of the list that names a tool as switched off.
     pub fn key_denying(&self, tool: &str) -> Option<&str> {
         let mut denied = self.0.iter().filter(|list| !list.is_allowed);
-        denied.find(|list| list.has(tool)).map(|list| &*list.key)
+        // A server may ignore the space around a name.
+        let denied = denied.find(|list| list.has(tool) || list.has(tool.trim()));
+        denied.map(|list| &*list.key)
     }
 }
 
 impl ToolList {
     fn has(&self, tool: &str) -> bool {
-        self.names.iter().any(|name| matches(bare(name), tool))
+        let mut names = self.names.iter();
+        names.any(|name| name == tool || matches(bare(name), tool))
     }
 }
 
@@ -171,8 +175,13 @@ mod tests {
             (&["a*c*e"], "abde", false),
             (&["run(git status)"], "run", true),
             (&["run"], "runner", false),
+            (&["run(x)"], "run(x)", true),
         ] {
             assert_eq!(allow(names).key_against(tool).is_none(), is_on, "{names:?}");
+        }
+        let denied = ToolFilter::default().deny("off", ["a", "b(c)"]);
+        for tool in ["a", " a", "a\t", "b", "b(c)"] {
+            assert_eq!(denied.key_against(tool), Some("off"), "{tool:?}");
         }
         assert_eq!(allow(&[]).to_string(), "none (`tools`)");
         assert_eq!(ToolFilter::default().key_against("a"), None);

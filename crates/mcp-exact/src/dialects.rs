@@ -41,10 +41,9 @@ const DENIED: [&str; 8] = [
 ];
 
 /// Members that are read as they are, by the names that clients give to them, and the names here.
-const OWN: [(&str, &str); 12] = [
+const OWN: [(&str, &str); 11] = [
     ("revision", "revision"),
     ("protocolVersion", "revision"),
-    ("timeout", "timeout"),
     ("message-bytes", "message-bytes"),
     ("messageBytes", "message-bytes"),
     ("max-pages", "max-pages"),
@@ -90,20 +89,53 @@ pub struct EntryReading {
     pub notes: Vec<String>,
 }
 
-/// Reads an entry.
+/// Reads an entry. Of an entry that is switched off, mistakes do not matter.
 ///
 /// # Errors
 /// Returns which member is wrong.
 pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
+    let is_off = |(name, value): (&String, &Value)| is_switch_off(name, value) == Ok(true);
+    let is_off = entry.iter().any(is_off);
+    let read = read_members(entry);
+    if read.is_err() && is_off {
+        let disabled = ("disabled".to_owned(), Value::Bool(true));
+        return Ok(EntryReading {
+            members: Map::from_iter([disabled]),
+            ..EntryReading::default()
+        });
+    }
+    read
+}
+
+/// Returns true if a member is a switch that is off.
+fn is_switch_off(name: &str, value: &Value) -> Result<bool, String> {
+    let when_off = match name {
+        "disabled" => true,
+        "enabled" | "isActive" => false,
+        _ => return Ok(false),
+    };
+    let flag = match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::String(text) => text.trim().to_ascii_lowercase().parse().ok(),
+        _ => None,
+    };
+    let flag = flag.ok_or_else(|| format!("`{name}` must be true or false"))?;
+    Ok(flag == when_off)
+}
+
+/// Reads the members of an entry.
+fn read_members(entry: Map<String, Value>) -> Result<EntryReading, String> {
     let mut reading = EntryReading::default();
     let (mut unused, mut words, mut args) = (Vec::new(), Vec::new(), Vec::new());
     let (mut env, mut headers, mut inherited) = (Map::new(), Map::new(), Vec::new());
     let (mut url, mut kind) = (None, None);
     for (name, value) in entry {
         match name.as_str() {
-            _ if value.is_null() => {}
+            // Some clients write all members.
+            _ if value.is_null() || value == "" => {}
             "command" => words = command(value, &mut env)?,
             "args" => args = list(value, &name)?,
+            "environment" if value.is_string() => unused.push(name),
             "env" | "environment" => env.append(&mut strings(value, &name)?),
             "inherit-env" | "inheritEnv" | "env_vars" => inherited.extend(list(value, &name)?),
             "cwd" | "workingDirectory" | "working_directory" => {
@@ -122,14 +154,13 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
                 headers.insert("Authorization".to_owned(), token);
             }
             "disabled" | "enabled" | "isActive" => {
-                let Some(flag) = value.as_bool() else {
-                    return Err(format!("`{name}` must be true or false"));
-                };
-                if flag == (name == "disabled") {
+                if is_switch_off(&name, &value)? {
                     let disabled = "disabled".to_owned();
                     reading.members.insert(disabled, Value::Bool(true));
                 }
             }
+            // Definitions of tools, which shops write for people.
+            "tools" if is_list_of_objects(&value) => unused.push(name),
             "tools" => reading.tools = tools(reading.tools, value)?,
             key if ALLOWED.contains(&key) => {
                 reading.tools = reading.tools.allow(key, texts(list(value, key)?));
@@ -137,10 +168,15 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
             key if DENIED.contains(&key) => {
                 reading.tools = reading.tools.deny(key, texts(list(value, key)?));
             }
-            // Some clients write all members.
-            key if URL_MEMBERS.contains(&key) && value == "" => {}
-            key if URL_MEMBERS.contains(&key) => only(&mut url, &name, string(value, &name)?)?,
-            key if KINDS.contains(&key) => only(&mut kind, &name, string(value, &name)?)?,
+            key if URL_MEMBERS.contains(&key) => {
+                let value = string(value, key)?;
+                unused.extend(prefer(&URL_MEMBERS, &mut url, (name, value)));
+            }
+            key if KINDS.contains(&key) => {
+                let value = string(value, key)?;
+                unused.extend(prefer(&KINDS, &mut kind, (name, value)));
+            }
+            "timeout" => drop(reading.members.insert(name, whole_number(value))),
             key if REMARKS.contains(&key) || is_empty(&value) => {}
             key => match OWN.iter().find(|(of_client, _)| *of_client == key) {
                 Some((_, own)) => drop(reading.members.insert((*own).to_owned(), value)),
@@ -148,10 +184,14 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
             },
         }
     }
-    if let (Some((url, _)), false) = (&url, words.is_empty()) {
-        return Err(format!(
-            "the entry has `command` and `{url}`; remove one of them"
-        ));
+    if !words.is_empty()
+        && let Some((name, _)) = url.take_if(|(name, _)| name != "url")
+    {
+        // Of a client that has another use for it.
+        unused.push(name);
+    }
+    if url.is_some() && !words.is_empty() {
+        return Err("the entry has `command` and `url`; remove one of them".to_owned());
     }
     // Where a command is, other transports are those of another client.
     if let Some((name, value)) = kind {
@@ -201,9 +241,10 @@ fn notes(
     }
     for (member, values) in values {
         for (name, value) in values {
-            if let Some(variable) = value.as_str().and_then(foreign_reference) {
+            // The value may be a secret.
+            if value.as_str().is_some_and(has_foreign_reference) {
                 notes.push(format!(
-                    "`{member}.{name}` is a text here; for the value of the variable, write `${{{variable}}}`"
+                    "`{member}.{name}` is a text here; for the value of a variable, write `${{NAME}}`"
                 ));
             }
         }
@@ -218,29 +259,65 @@ fn notes(
     notes
 }
 
-/// Disables the servers that `mcp.excluded` or `mcp.allowed` in the settings of Gemini CLI switch off; `mcp` is that member.
-pub fn switch_off(servers: &mut Map<String, Value>, mcp: &Value) {
+/// Disables the servers that the settings of Gemini CLI switch off: by `mcp.excluded` and `mcp.allowed`, or by `excludeMCPServers` and
+/// `allowMCPServers` of earlier ones. The names there may differ in case.
+pub fn switch_off(servers: &mut Map<String, Value>, file: &Map<String, Value>) {
     for (name, entry) in servers {
-        let names = |list: &str| mcp.get(list)?.as_array();
-        let has = |names: &Vec<Value>| names.iter().any(|one| one.as_str() == Some(name));
-        let is_off = names("excluded").is_some_and(has) || !names("allowed").is_none_or(has);
+        let of_mcp = |list: &str| file.get("mcp")?.get(list)?.as_array();
+        let list = |earlier: &str| file.get(earlier)?.as_array();
+        let is_same = |one: &str| one.trim().eq_ignore_ascii_case(name.trim());
+        let has = |names: &Vec<Value>| {
+            let mut names = names.iter().filter_map(Value::as_str);
+            names.any(is_same)
+        };
+        let is_off = [of_mcp("excluded"), list("excludeMCPServers")]
+            .into_iter()
+            .flatten()
+            .any(has)
+            || ![of_mcp("allowed"), list("allowMCPServers")]
+                .into_iter()
+                .flatten()
+                .all(has);
         if let Some(entry) = entry.as_object_mut().filter(|_| is_off) {
             entry.insert("disabled".to_owned(), Value::Bool(true));
         }
     }
 }
 
-/// Sets what an entry may have by one member alone.
-fn only(known: &mut Option<(String, Value)>, name: &str, value: Value) -> Result<(), String> {
-    match known {
-        Some((other, same)) if *same != value => Err(format!(
-            "the entry has `{other}` and `{name}`; remove one of them"
-        )),
-        _ => {
-            *known = Some((name.to_owned(), value));
-            Ok(())
+/// Keeps the member whose name comes first in `names`; returns the name of the other one, if it has another value.
+fn prefer(
+    names: &[&str],
+    known: &mut Option<(String, Value)>,
+    found: (String, Value),
+) -> Option<String> {
+    let place = |name: &str| names.iter().position(|one| *one == name);
+    let Some(other) = known.take() else {
+        *known = Some(found);
+        return None;
+    };
+    let (kept, left) = if place(&found.0) < place(&other.0) {
+        (found, other)
+    } else {
+        (other, found)
+    };
+    let is_other = kept.1 != left.1;
+    *known = Some(kept);
+    is_other.then_some(left.0)
+}
+
+/// Returns a number that is written with a fraction of zero as the integer that it is.
+fn whole_number(value: Value) -> Value {
+    match value.as_f64() {
+        Some(number) if value.is_f64() && number >= 0.0 && number.fract() == 0.0 => {
+            format!("{number}").parse().unwrap_or(value)
         }
+        _ => value,
     }
+}
+
+fn is_list_of_objects(value: &Value) -> bool {
+    let items = value.as_array();
+    items.is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object))
 }
 
 /// Returns the words of a command: a string, a list, or the object of older files of Zed, with its variables.
@@ -268,8 +345,14 @@ fn command(command: Value, env: &mut Map<String, Value>) -> Result<Vec<Value>, S
 /// Adds the member `tools`: a list of the tools that are switched on (Copilot CLI), or an object of tools by name that says of each
 /// whether it is (MCPHub).
 fn tools(filter: ToolFilter, value: Value) -> Result<ToolFilter, String> {
-    let Value::Object(tools) = value else {
-        return Ok(filter.allow("tools", texts(list(value, "tools")?)));
+    let tools = match value {
+        Value::Object(tools) => tools,
+        Value::Bool(true) => return Ok(filter),
+        Value::Array(_) => return Ok(filter.allow("tools", texts(list(value, "tools")?))),
+        _ => {
+            let message = "`tools` must be a list of names, or an object of tools by name";
+            return Err(message.to_owned());
+        }
     };
     let mut off = Vec::new();
     for (name, value) in tools {
@@ -292,15 +375,16 @@ fn reference(before: &str, variable: &Value) -> Value {
     Value::String(format!("{before}${{{variable}}}"))
 }
 
-/// Returns the variable of a value that is a reference for some clients, and a text for others: `$NAME` of Gemini CLI, `{env:NAME}` of
-/// opencode.
-fn foreign_reference(value: &str) -> Option<&str> {
-    let of_opencode = || value.strip_prefix("{env:")?.strip_suffix('}');
-    let name = value.strip_prefix('$').or_else(of_opencode)?;
+/// Returns true if a value has a reference for some clients, and a text for others: `$NAME` of Gemini CLI, `{env:NAME}` of opencode.
+fn has_foreign_reference(value: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let is_name =
-        name.starts_with(|first: char| !first.is_ascii_digit()) && name.chars().all(is_letter);
-    is_name.then_some(name)
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| is_letter(first) && !first.is_ascii_digit())
+            && name.chars().all(is_letter)
+    };
+    let mut words = value.split_whitespace();
+    value.contains("{env:") && !value.contains("${env:")
+        || words.any(|word| word.strip_prefix('$').is_some_and(is_name))
 }
 
 /// Returns a string, or the text of a number or a boolean.
@@ -410,6 +494,63 @@ mod tests {
         }
     }
 
+    /// Members of several clients in one entry, and members that say nothing, are no mistakes; what is switched off has none.
+    #[test]
+    fn entries_for_several_clients_are_read() {
+        for (entry, expected, unused) in [
+            (
+                json!({"url": "https://a/", "httpUrl": "https://b/", "type": "http", "transportType": "sse"}),
+                json!({"url": "https://a/", "type": "http"}),
+                "`httpUrl`, `transportType` have no effect here",
+            ),
+            (
+                json!({"transport": "sse", "server_url": "https://b/", "serverUrl": "https://a/", "timeout": 60.0}),
+                json!({"url": "https://a/", "type": "sse", "timeout": 60}),
+                "`server_url` has no effect here",
+            ),
+            (
+                json!({"command": "x", "endpoint": "/mcp", "environment": "prod", "tools": [{"name": "a"}]}),
+                json!({"command": "x"}),
+                "`endpoint`, `environment`, `tools` have no effect here",
+            ),
+            (
+                json!({"command": "", "url": "https://a/", "bearer_token_env_var": "", "enabled": "True", "tools": true}),
+                json!({"url": "https://a/"}),
+                "",
+            ),
+            (
+                json!({"command": "x", "env": ["A=1"], "isActive": "false"}),
+                json!({"disabled": true}),
+                "",
+            ),
+        ] {
+            let reading = read_value(entry).expect(unused);
+            assert_eq!(Value::Object(reading.members), expected, "{unused}");
+            assert_eq!(reading.notes.join("; "), unused);
+            assert!(reading.tools.is_empty(), "{unused}");
+        }
+    }
+
+    /// Names in the settings of Gemini CLI differ in case; earlier settings have other members.
+    #[test]
+    fn settings_switch_servers_off() {
+        for (settings, expected) in [
+            (json!({"mcp": {"excluded": [" a "]}}), ["A"].as_slice()),
+            (json!({"mcp": {"allowed": ["B"]}}), &["A"]),
+            (json!({"excludeMCPServers": ["b"]}), &["b"]),
+            (json!({"allowMCPServers": []}), &["A", "b"]),
+            (json!({"mcp": {}}), &[]),
+        ] {
+            let mut servers = Map::from_iter(["A", "b"].map(|name| (name.to_owned(), json!({}))));
+            switch_off(&mut servers, settings.as_object().expect("an object"));
+            let off = servers
+                .iter()
+                .filter(|(_, entry)| entry["disabled"] == true);
+            let off: Vec<&str> = off.map(|(name, _)| name.as_str()).collect();
+            assert_eq!(off, expected, "{settings}");
+        }
+    }
+
     /// Lists of tools have the keys of their clients.
     #[test]
     fn lists_of_tools_are_read() {
@@ -446,23 +587,19 @@ mod tests {
                 "`autoApprove`, `envFile`, `type` have no effect here"
             ]
         );
-        let entry =
-            json!({"command": "x", "env": {"A": "$B_1", "C": "{env:D}", "E": "$5", "F": "${G}"}});
+        let entry = json!({"command": "x", "env": {"A": "$B_1", "C": "{env:D}", "E": "$5", "F": "${G}", "H": "Bearer $I", "J": "${env:K}"}});
         assert_eq!(
             read_value(entry).expect("an entry").notes,
             [
-                "`env.A` is a text here; for the value of the variable, write `${B_1}`",
-                "`env.C` is a text here; for the value of the variable, write `${D}`"
+                "`env.A` is a text here; for the value of a variable, write `${NAME}`",
+                "`env.C` is a text here; for the value of a variable, write `${NAME}`",
+                "`env.H` is a text here; for the value of a variable, write `${NAME}`"
             ]
         );
         for (entry, expected) in [
             (
-                json!({"command": "x", "httpUrl": "y"}),
-                "the entry has `command` and `httpUrl`; remove one of them",
-            ),
-            (
-                json!({"url": "x", "httpUrl": "y"}),
-                "the entry has `httpUrl` and `url`; remove one of them",
+                json!({"command": "x", "url": "y"}),
+                "the entry has `command` and `url`; remove one of them",
             ),
             (json!({"command": []}), "`command` is empty"),
             (json!({"args": "a"}), "`args` must be a list of strings"),
@@ -471,7 +608,11 @@ mod tests {
                 "`env` must be an object of strings",
             ),
             (json!({"env": {"A": []}}), "`env.A` must be a string"),
-            (json!({"enabled": "no"}), "`enabled` must be true or false"),
+            (json!({"enabled": 2}), "`enabled` must be true or false"),
+            (
+                json!({"tools": "a"}),
+                "`tools` must be a list of names, or an object of tools by name",
+            ),
             (
                 json!({"disabledTools": "a"}),
                 "`disabledTools` must be a list of strings",

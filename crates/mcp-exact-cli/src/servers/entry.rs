@@ -386,7 +386,7 @@ mod tests {
             (json!("x"), "must be an object"),
             (json!({}), "needs `command` or a URL"),
             (json!({"command": "x", "url": "y"}), "`command` and `url`"),
-            (json!({"command": ""}), "`command` is empty"),
+            (json!({"command": ""}), "needs `command` or a URL"),
             (
                 json!({"command": "x", "args": "a"}),
                 "`args` must be a list",

@@ -57,9 +57,7 @@ pub fn servers(
     if let Some(Value::Object(own)) = of_project {
         servers.extend(own);
     }
-    if let Some(mcp) = members.get("mcp") {
-        mcp_exact::switch_off(&mut servers, mcp);
-    }
+    mcp_exact::switch_off(&mut servers, &members);
     Ok(servers)
 }
 

@@ -184,8 +184,7 @@ impl ServerEntry {
     /// feature `tls`.
     pub fn http_options(&self) -> Result<HyperOptions, ClientError> {
         let of_process = |name: &str| std::env::var(name).ok();
-        let env = self.expanded_env(&of_process)?;
-        self.resolve_http_options(&|name| env.get(name).cloned().or_else(|| of_process(name)))
+        self.resolve_http_options(&|name| self.variable(name, &of_process))
     }
 
     /// Creates the client builder for the server, with the tools that are switched on, such as for
@@ -253,9 +252,10 @@ impl ServerEntry {
         &self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<ServerAddress, ClientError> {
-        let env = self.expanded_env(&variable)?;
-        let variable = |name: &str| env.get(name).cloned().or_else(|| variable(name));
-        let expand = |member: &str, text: &String| expand_member(member, text, &variable);
+        let of_process = variable;
+        // Of `env` of a server with a URL, only what its other members name is looked at.
+        let variable = |name: &str| self.variable(name, &of_process);
+        let expand = |member: &str, text: &String| expand_member(member, text, variable);
         match (&self.command, &self.url) {
             (Some(_), None) if self.has_certificates() => {
                 let message = "`ca`, `client-cert` and `client-key` are for servers with a `url`";
@@ -269,8 +269,8 @@ impl ServerEntry {
                 let inherited = INHERITED_ENV.iter().copied();
                 let further = self.inherit_env.iter().map(String::as_str);
                 command = command.inherit_env(inherited.chain(further));
-                for (name, value) in &env {
-                    command = command.env(name, value);
+                for (name, value) in &self.env {
+                    command = command.env(name, self.expand_env(name, value, &of_process)?);
                 }
                 if let Some(directory) = &self.cwd {
                     command = command.directory(expand("cwd", directory)?);
@@ -287,16 +287,18 @@ impl ServerEntry {
                 let endpoint = HttpEndpoint::new(&url);
                 let mut endpoint = endpoint.map_err(|error| invalid(error.to_string()))?;
                 for (name, value) in &self.headers {
+                    let member = format!("headers.{name}");
+                    let wrong = |reason: String| invalid(format!("`{member}`: {reason}"));
                     let header = HeaderName::try_from(name.as_str())
-                        .map_err(|error| invalid(error.to_string()))?;
+                        .map_err(|error| wrong(error.to_string()))?;
                     if is_protocol_header(&header) {
                         let message = "is a header of the protocol, which the client sets itself";
                         return Err(invalid(format!(
                             "the header `{header}` {message}; remove it"
                         )));
                     }
-                    let value = HeaderValue::try_from(expand(&format!("headers.{name}"), value)?)
-                        .map_err(|error| invalid(error.to_string()))?;
+                    let value = HeaderValue::try_from(expand(&member, value)?)
+                        .map_err(|error| wrong(error.to_string()))?;
                     endpoint = endpoint.header(header, value);
                 }
                 if self.has_certificates() {
@@ -313,20 +315,25 @@ impl ServerEntry {
         }
     }
 
-    /// Returns `env` with variables substituted: those of the environment, or else other values of `env` that have no references.
-    fn expanded_env(
+    /// Returns a value of `env` with variables substituted: those of the environment, or else other values of `env` that have no
+    /// references.
+    fn expand_env(
         &self,
-        variable: &impl Fn(&str) -> Option<String>,
-    ) -> Result<BTreeMap<String, String>, ClientError> {
-        let expand = |(name, value): (&String, &String)| {
-            let lookup = |wanted: &str| {
-                let own = self.env.get(wanted).filter(|own| !own.contains("${"));
-                variable(wanted).or_else(|| own.cloned())
-            };
-            let value = expand_member(&format!("env.{name}"), value, lookup)?;
-            Ok::<_, ClientError>((name.clone(), value))
-        };
-        self.env.iter().map(expand).collect()
+        name: &str,
+        value: &str,
+        of_process: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<String, ClientError> {
+        expand_member(&format!("env.{name}"), value, |wanted| {
+            let own = self.env.get(wanted).filter(|own| !own.contains("${"));
+            of_process(wanted).or_else(|| own.cloned())
+        })
+    }
+
+    /// Returns the value of a variable for the other members: that of `env`, or of the environment.
+    fn variable(&self, name: &str, of_process: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let own = self.env.get(name);
+        let own = own.and_then(|own| self.expand_env(name, own, of_process).ok());
+        own.or_else(|| of_process(name))
     }
 
     /// Returns true if the entry names files of certificates.
@@ -432,7 +439,7 @@ fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<
             None => (inner, None),
         };
         let name = name.strip_prefix("env:").unwrap_or(name);
-        if name.contains(':') {
+        if name.contains(':') && default.is_none() {
             return Err(format!(
                 "`${{{inner}}}` is known to the client of this file alone; set a variable of the environment, and write `${{NAME}}`"
             ));

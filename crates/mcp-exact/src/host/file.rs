@@ -21,30 +21,38 @@ pub(super) fn servers(file: Value) -> Result<Map<String, Value>, String> {
     let Value::Object(mut file) = file else {
         return Err("it is no object".to_owned());
     };
-    let mut found = SERVERS.into_iter().filter(|key| file.contains_key(*key));
-    let (key, servers) = match (found.next(), found.next()) {
-        (Some(key), Some(other)) => {
-            return Err(format!("it has `{key}` and `{other}`; remove one of them"));
+    let mut servers = Map::new();
+    let mut has_servers = false;
+    for key in SERVERS {
+        // A file that several clients read may have more than one of them.
+        if let Some(found) = file.remove(key) {
+            add(&mut servers, key, found)?;
+            has_servers = true;
         }
-        (Some(key), None) => (key, file.remove(key)),
-        (None, _) => {
-            let Some(Value::Object(mut mcp)) = file.remove("mcp") else {
-                return Err("it has no servers".to_owned());
-            };
-            // VS Code has them one level below, opencode here.
-            match mcp.remove("servers") {
-                Some(servers) => ("mcp.servers", Some(servers)),
-                None => ("mcp", Some(Value::Object(mcp))),
-            }
+    }
+    if !has_servers {
+        let Some(Value::Object(mcp)) = file.get("mcp") else {
+            return Err("it has no servers".to_owned());
+        };
+        // VS Code has them one level below, opencode here.
+        match mcp.get("servers") {
+            Some(found) => add(&mut servers, "mcp.servers", found.clone())?,
+            None => servers = mcp.clone(),
         }
-    };
-    let Some(Value::Object(mut servers)) = servers else {
+    }
+    switch_off(&mut servers, &file);
+    Ok(servers)
+}
+
+/// Adds the servers below a key, apart from those whose names are known.
+fn add(servers: &mut Map<String, Value>, key: &str, found: Value) -> Result<(), String> {
+    let Value::Object(found) = found else {
         return Err(format!("`{key}` is no object"));
     };
-    if let Some(mcp) = file.get("mcp") {
-        switch_off(&mut servers, mcp);
+    for (name, entry) in found {
+        servers.entry(name).or_insert(entry);
     }
-    Ok(servers)
+    Ok(())
 }
 
 /// Returns the text with spaces in the place of comments and trailing commas, so that lines and columns stay the same.
@@ -140,6 +148,7 @@ mod tests {
             json!({"context_servers": {"a": {}}}),
             json!({"mcp": {"servers": {"a": {}}}}),
             json!({"mcp": {"a": {}}, "$schema": "x"}),
+            json!({"mcpServers": {"a": {}}, "servers": {"a": {"command": "x"}}}),
         ] {
             let found = servers(file).expect("servers");
             assert_eq!(found.keys().collect::<Vec<_>>(), ["a"]);
@@ -161,10 +170,6 @@ mod tests {
             (json!([]), "it is no object"),
             (json!({}), "it has no servers"),
             (json!({"mcpServers": []}), "`mcpServers` is no object"),
-            (
-                json!({"mcpServers": {}, "servers": {}}),
-                "it has `mcpServers` and `servers`; remove one of them",
-            ),
         ] {
             assert_eq!(servers(file).expect_err(expected), expected);
         }
