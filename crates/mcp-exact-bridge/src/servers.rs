@@ -10,6 +10,7 @@ pub(crate) mod liveness;
 pub(crate) mod processes;
 pub(crate) mod tasks;
 pub(crate) mod tools;
+pub(crate) mod undeclared_tools;
 pub(crate) mod upstream;
 pub(crate) mod upstream_settings;
 pub(crate) mod users;

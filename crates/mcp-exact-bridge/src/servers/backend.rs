@@ -40,6 +40,7 @@ use crate::servers::liveness::CHECK_TIMEOUT;
 use crate::servers::processes::{Drivers, Spares};
 use crate::servers::tasks::TaskTable;
 use crate::servers::tools::KnownTools;
+use crate::servers::undeclared_tools::UndeclaredTools;
 use crate::servers::upstream::Upstream;
 use crate::servers::users::{Caller, UserAccess};
 use observing::ServerObserver;
@@ -71,6 +72,8 @@ pub(crate) struct Backend {
     has_gap: AtomicBool,
     /// Cache of the header parameters of the server's tools.
     pub(crate) tools: Arc<KnownTools>,
+    /// Whether the server has tools that it has not declared.
+    undeclared_tools: UndeclaredTools,
     /// Tasks of clients with sessions.
     pub(crate) tasks: TaskTable,
     /// Current rules of the bridge.
@@ -187,6 +190,7 @@ impl Backend {
             upstream: RwLock::new(upstream),
             options: Arc::clone(options),
             tools,
+            undeclared_tools: UndeclaredTools::default(),
             tasks: TaskTable::default(),
             live: Arc::clone(live),
             is_removed: AtomicBool::new(false),
@@ -338,8 +342,9 @@ impl Backend {
         let servers = (&*upstream, generation, &self.spares);
         let observer = Arc::clone(&self.observer) as Arc<dyn Observer>;
         let options = (&*self.options, self.repairs(), observer);
+        let (prior, undeclared) = (prior.as_ref(), &self.undeclared_tools);
         let opened =
-            Connection::open(servers, options, &self.drivers, client, prior.as_ref()).await;
+            Connection::open(servers, options, &self.drivers, client, prior, undeclared).await;
         let mut state = self.state.lock();
         if generation != *self.replaced.borrow() {
             if let Ok((connection, _)) = &opened {

@@ -19,8 +19,8 @@ use crate::around::options::Options;
 use crate::around::repairs::RepairReport;
 use crate::servers::client_side::ClientSide;
 use crate::servers::errors::{RelayError, no_user_error, not_sent_error, remedy_of_limit};
-use crate::servers::liveness::CHECK_TIMEOUT;
 use crate::servers::processes::{Drivers, Spares};
+use crate::servers::undeclared_tools::UndeclaredTools;
 use crate::servers::upstream::Upstream;
 
 /// Observer of what a server says on any of its connections, before the receiver of the connection gets it.
@@ -151,6 +151,7 @@ impl Connection {
         drivers: &Drivers,
         client: &ClientSide,
         prior: Option<&CachedNegotiation>,
+        undeclared: &UndeclaredTools,
     ) -> Result<(Arc<Self>, CachedNegotiation), PeerError> {
         let settings = client.settings(options, &upstream.settings())?;
         let routes = Arc::new(Routes::new(observer));
@@ -184,7 +185,9 @@ impl Connection {
         let ready = client.ready().await;
         let (mut info, negotiation) =
             ready.map_err(|error| unreachable_server(repairs.server(), &error))?;
-        if options.tolerance == Tolerance::Lenient && has_undeclared_tools(&client, &info).await {
+        if options.tolerance == Tolerance::Lenient
+            && undeclared.are_listed(&client, generation, &info).await
+        {
             info.capabilities.insert("tools", JsonObject::new());
         }
         let connection = Arc::new(Self {
@@ -528,20 +531,6 @@ pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) 
             Err(error) => tracing::warn!(uri, %error, "a resource is not subscribed to"),
         }
     }
-}
-
-/// Returns true if a server that declares no lists lists tools: it has forgotten to declare them.
-async fn has_undeclared_tools(client: &ClientHandle, info: &SessionInfo) -> bool {
-    let declared = info.capabilities.view();
-    let lists = ["tools", "prompts", "resources", "extensions"];
-    if lists.iter().any(|name| declared.find(name).is_some()) {
-        return false;
-    }
-    let Ok(listing) = client.request(method::TOOLS_LIST, None, <_>::default(), None) else {
-        return false;
-    };
-    let listed = tokio::time::timeout(CHECK_TIMEOUT, listing).await;
-    matches!(listed, Ok(Outcome::Result(_)))
 }
 
 /// Returns the error for a connection that cannot be opened.

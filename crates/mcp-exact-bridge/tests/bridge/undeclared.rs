@@ -1,7 +1,7 @@
 //! Capabilities between clients and servers with sessions: extensions that both declare, and input requests of servers which
 //! their client has not declared.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -243,5 +243,47 @@ async fn clients_with_sessions_receive_the_answer() {
             assert!(result.text().contains("no model"), "{result}");
             client.close();
         }
+    }
+}
+
+/// A server that declares nothing and does not answer is asked once for its tools, and holds up no client but the first, which waits two
+/// seconds.
+#[tokio::test(start_paused = true)]
+async fn silent_servers_are_asked_once() {
+    for of_server in with_sessions() {
+        let (connections, lists) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (connected, listed) = (Arc::clone(&connections), Arc::clone(&lists));
+        let server = Scripted::new(of_server, move |message: &JsonObject| {
+            match &*text_of(message, "method") {
+                "initialize" => {
+                    connected.fetch_add(1, Ordering::AcqRel);
+                    let result = format!(
+                        r#""result":{{"protocolVersion":"{of_server}","capabilities":{{}},"serverInfo":{{"name":"silent","version":"1"}}}}"#
+                    );
+                    vec![response(&text_of(message, "id"), &result)]
+                }
+                "tools/list" => {
+                    listed.fetch_add(1, Ordering::AcqRel);
+                    // Blank lines are no messages.
+                    vec![String::new()]
+                }
+                _ => Vec::new(),
+            }
+        });
+        let begun = tokio::time::Instant::now();
+        let bridge = Bridge::new(server, Options::default()).await;
+        let bridge = bridge.expect("a bridge");
+        assert!(begun.elapsed() < Duration::from_secs(3), "{of_server}");
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            clients.push(handle_of(&bridge, of_server).await);
+        }
+        // All that can be done is done before the clock goes on.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let counted = [connections, lists].map(|count| count.load(Ordering::Acquire));
+        assert!(
+            counted[0] >= 3 && counted[1] == 1,
+            "{of_server}: {counted:?}"
+        );
     }
 }
