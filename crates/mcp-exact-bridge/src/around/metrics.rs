@@ -282,7 +282,7 @@ pub struct Metrics {
     counts: Counts,
     /// Number of losses by [`LossReport::id`](crate::LossReport::id).
     pub losses: BTreeMap<String, u64>,
-    /// Number of repairs in messages by the name of the server, empty for clients, and the name of the rule.
+    /// Number of repairs in messages by the name of the server, `None` for clients, and the name of the rule.
     pub repairs: RepairCounts,
     /// Number of tools by the name of their server and a shape of their schema that hosts may refuse and that has no equivalent.
     pub unportable_schemas: ShapeCounts,
@@ -379,10 +379,13 @@ impl fmt::Display for Metrics {
         let losses = self.losses.iter();
         let losses = losses.map(|(id, count)| (labels(&[("id", id)]), count));
         write_metric(f, ("counter", "losses_total", help), losses)?;
-        let help =
-            "Repairs of messages that break their schema, by server (empty: clients) and rule.";
+        let help = "Repairs of messages that break their schema, by peer (client, server), server and rule.";
         let repairs = self.repairs.iter().map(|((server, rule), count)| {
-            let named = [("server", &**server), ("rule", *rule)];
+            let (peer, server) = match server {
+                None => ("client", ""),
+                Some(server) => ("server", &**server),
+            };
+            let named = [("peer", peer), ("server", server), ("rule", *rule)];
             (labels(&named), count)
         });
         write_metric(f, ("counter", "repairs_total", help), repairs)?;

@@ -10,17 +10,15 @@ use parking_lot::Mutex;
 /// Maximum number of different repairs that are remembered, so that each is logged once.
 const MAX_REMEMBERED: usize = 1_000;
 
-/// Name of all clients, among the names of servers.
-pub(crate) const CLIENTS: &str = "";
-
-/// Number of repairs by the name of a server, empty for clients, and the name of a rule.
-pub type RepairCounts = BTreeMap<(Arc<str>, &'static str), u64>;
+/// Number of repairs by the name of a server, and the name of a rule. `None` stands for clients; the name of the only server of a
+/// bridge is empty.
+pub type RepairCounts = BTreeMap<(Option<Arc<str>>, &'static str), u64>;
 
 /// First repair of a rule and a subject in messages of a peer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewRepair<'a> {
-    /// Name of the server; `None` for clients.
+    /// Name of the server, empty for the only one of a bridge; `None` for clients.
     pub server: Option<&'a str>,
     /// Method of the message, for an answer that of its request; empty for a repair outside of params and result.
     pub method: &'a str,
@@ -55,10 +53,10 @@ pub(crate) struct RepairCounters {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Number of repairs by the name of the server and the rule; empty names stand for clients.
-    counts: BTreeMap<(Arc<str>, RepairRule), u64>,
+    /// Number of repairs by the name of the server, `None` for clients, and the rule.
+    counts: BTreeMap<(Option<Arc<str>>, RepairRule), u64>,
     /// Names, rules and subjects that were logged.
-    logged: HashSet<(Arc<str>, RepairRule, String)>,
+    logged: HashSet<(Option<Arc<str>>, RepairRule, String)>,
 }
 
 impl RepairCounters {
@@ -67,28 +65,34 @@ impl RepairCounters {
         Self { seen, observer }
     }
 
-    /// Counts the repairs of a message of a peer.
-    pub(crate) fn report(&self, peer: &Arc<str>, method: &str, repairs: &[Repair]) {
+    /// Counts the repairs of a message of a server, or of a client.
+    pub(crate) fn report(&self, server: Option<&Arc<str>>, method: &str, repairs: &[Repair]) {
         let mut seen = self.seen.lock();
         for repair in repairs {
-            let count = seen.counts.entry((Arc::clone(peer), repair.rule));
+            let count = seen.counts.entry((server.cloned(), repair.rule));
             *count.or_default() += 1;
             let subject = repair.subject.as_deref().unwrap_or(method).to_owned();
             let is_new = seen.logged.len() < MAX_REMEMBERED
-                && seen.logged.insert((Arc::clone(peer), repair.rule, subject));
+                && seen.logged.insert((server.cloned(), repair.rule, subject));
             if let (true, Some(RepairObserver(observer))) = (is_new, &self.observer) {
-                let server = (!peer.is_empty()).then_some(&**peer);
                 observer(&NewRepair {
-                    server,
+                    server: server.map(|name| &**name),
                     method,
                     repair,
                 });
             }
+            if !is_new {
+                continue;
+            }
             let remedy = remedy_of_repair(repair.rule);
-            if is_new && peer.is_empty() {
-                tracing::warn!(method, %repair, "a message of a client was repaired");
-            } else if is_new {
-                tracing::warn!(server = &**peer, method, %repair, "a message of the server was repaired{remedy}");
+            match server.map(|name| &**name) {
+                None => tracing::warn!(method, %repair, "a message of a client was repaired"),
+                Some("") => {
+                    tracing::warn!(method, %repair, "a message of the server was repaired{remedy}");
+                }
+                Some(server) => {
+                    tracing::warn!(server, method, %repair, "a message of the server was repaired{remedy}");
+                }
             }
         }
     }
@@ -97,7 +101,7 @@ impl RepairCounters {
     pub(crate) fn counted(&self) -> RepairCounts {
         let seen = self.seen.lock();
         let counts = seen.counts.iter();
-        let named = counts.map(|((peer, rule), count)| ((Arc::clone(peer), rule.name()), *count));
+        let named = counts.map(|((server, rule), count)| ((server.clone(), rule.name()), *count));
         named.collect()
     }
 }
@@ -132,6 +136,6 @@ impl RepairReport {
 
     /// Reports the repairs of a message of the server.
     pub(crate) fn report(&self, method: &str, repairs: &[Repair]) {
-        self.counters.report(&self.server, method, repairs);
+        self.counters.report(Some(&self.server), method, repairs);
     }
 }

@@ -20,7 +20,6 @@ use crate::around::live::LiveRules;
 use crate::around::metrics::{Metrics, Usage};
 use crate::around::names::{Names, Prefix, check_names_of_catalogue, check_server_names};
 use crate::around::options::{BridgeError, Options};
-use crate::around::repairs::CLIENTS;
 use crate::around::server_uris::ServerUris;
 use crate::clients::first_client::FirstClient;
 #[cfg(feature = "http-server")]
@@ -392,9 +391,8 @@ impl ConnectionHandler for ClientConnection {
                 }
             }
             ServerEvent::Repaired(repaired) => {
-                let client = CLIENTS.into();
                 let repairs = shared.live.repairs();
-                repairs.report(&client, &repaired.method, &repaired.repairs);
+                repairs.report(None, &repaired.method, &repaired.repairs);
             }
             ServerEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the client broke a rule")

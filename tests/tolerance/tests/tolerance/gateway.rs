@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcp_exact::{Client, Connect, Tolerance};
-use mcp_exact_bridge::{Bridge, Options, Upstream};
+use mcp_exact_bridge::{Bridge, Options, RepairObserver, Upstream};
 use mcp_exact_session::{CachedNegotiation, ClientSettings};
 use mcp_exact_tests_tolerance::RawConnection;
 use mcp_exact_tests_tolerance::clients::CLIENTS;
@@ -125,7 +125,7 @@ async fn in_front_of_two_servers() {
         expected.retain(|name| !name.is_empty());
         assert_eq!(delivered, expected.join(", "), "{}", case.name);
         let counted = bridge.metrics().repairs;
-        let is_odd = |(server, _): &(Arc<str>, &str)| **server == *"odd";
+        let is_odd = |(server, _): &(Option<Arc<str>>, &str)| server.as_deref() == Some("odd");
         assert!(counted.keys().all(is_odd), "{}: {counted:?}", case.name);
         let counted: u64 = counted.values().sum();
         let is_told = counted > 0 || !reported.is_empty();
@@ -133,22 +133,29 @@ async fn in_front_of_two_servers() {
     }
 }
 
-/// The tools of a server that declares nothing are those of the gateway, unless it is strict.
+/// The tools of a server that declares nothing are those of the gateway, unless it is strict. The repair is that of the server, also if
+/// the server has no name, and not that of a client.
 #[tokio::test]
 async fn undeclared_tools_are_listed() {
     let case = FORGETFUL[0];
     for revision in ["2025-11-25", "2026-07-28"] {
-        let bridge = Bridge::new(Peer::new(case, revision), options()).await;
+        let mut options = options();
+        let (reported, observed) = std::sync::mpsc::channel();
+        options.on_repair = Some(RepairObserver::new(move |repair| {
+            let _ = reported.send(repair.server.map(str::to_owned));
+        }));
+        let bridge = Bridge::new(Peer::new(case, revision), options).await;
         let bridge = bridge.expect("a bridge");
         let client = client_of(&bridge).await.expect("a client");
         assert!(client.capabilities().get("tools").is_some(), "{revision}");
         assert_eq!(use_method(&client, "tools/list", "").await, "echo");
         assert_eq!(use_method(&client, "tools/call", "").await, "done");
         let counted = bridge.metrics().repairs;
-        let is_counted = counted
-            .keys()
-            .any(|(_, rule)| *rule == "undeclared-capability");
+        let is_counted = counted.keys().any(|(server, rule)| {
+            server.as_deref() == Some("") && *rule == "undeclared-capability"
+        });
         assert!(is_counted, "{counted:?}");
+        assert_eq!(observed.try_recv(), Ok(Some(String::new())));
     }
     for (tolerance, listed) in [
         (Tolerance::Lenient, "odd__echo, tidy__echo"),
@@ -189,7 +196,7 @@ async fn untidy_clients() {
     for case in CLIENTS {
         let is_counted = counted
             .keys()
-            .any(|(server, rule)| server.is_empty() && *rule == case.rule);
+            .any(|(server, rule)| server.is_none() && *rule == case.rule);
         assert!(is_counted, "{}: {counted:?}", case.name);
     }
 }
