@@ -22,6 +22,8 @@ pub struct Entry {
     pub address: Address,
     /// Variables for the environment of the process.
     pub env: BTreeMap<String, String>,
+    /// Names and patterns of variables that the process inherits; here, it inherits all.
+    pub inherited: Vec<String>,
     /// Headers of each request.
     pub headers: BTreeMap<String, String>,
     /// Folder of the process.
@@ -66,13 +68,10 @@ impl Entry {
         if members.contains_key("envFile") {
             notes.push("the variables of `envFile` are not read here".to_owned());
         }
-        let mut env = strings(&read, "env");
-        for name in list(&read, "inherit-env") {
-            env.insert(name.clone(), format!("${{{name}}}"));
-        }
         Ok(Self {
             address,
-            env,
+            env: strings(&read, "env"),
+            inherited: list(&read, "inherit-env"),
             headers: strings(&read, "headers"),
             folder: read.get("cwd").and_then(Value::as_str).map(str::to_owned),
             is_disabled: read.contains_key("disabled"),
@@ -131,6 +130,7 @@ impl Entry {
             headers,
             folder: folder.map(other).transpose()?,
             env: env.clone(),
+            inherited: self.inherited.clone(),
             is_disabled: self.is_disabled,
             tools: self.tools.clone(),
             notes: self.notes.clone(),
@@ -400,6 +400,17 @@ mod tests {
             let error = read("cursor", value).expect_err(expected);
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    /// Variables that a process inherits may have no value, and patterns stand for several.
+    #[test]
+    fn inherited_variables_may_be_unset() {
+        let value =
+            json!({"command": "x", "inherit-env": ["WANTED_*", "GONE"], "env": {"OWN": "1"}});
+        let entry = read("cursor", value).expect("an entry");
+        let entry = entry.expand(&|_| None).expect("values");
+        assert_eq!(entry.env.into_keys().collect::<Vec<_>>(), ["OWN"]);
+        assert_eq!(entry.inherited, ["WANTED_*", "GONE"]);
     }
 
     /// Variables come from the environment; one without a value, and one that a client asks for, are named.

@@ -192,7 +192,7 @@ impl Listed {
                     Address::Command(_) => None,
                     Address::Url(url) => Some(url),
                 },
-                "env": entry.env.keys().collect::<Vec<_>>(),
+                "env": entry.env.keys().chain(&entry.inherited).collect::<Vec<_>>(),
                 "headers": entry.headers.keys().collect::<Vec<_>>(),
                 "disabled": entry.is_disabled,
                 "tools": (!entry.tools.is_empty()).then(|| entry.tools.to_string()),
