@@ -19,6 +19,9 @@ pub struct Named {
     pub headers: Vec<String>,
     /// Folder of its process.
     pub folder: Option<PathBuf>,
+    /// What switches it off, as the end of a sentence; `None` if it is on.
+    #[cfg(feature = "client")]
+    pub disabled_by: Option<String>,
     /// Its tools that are switched on.
     #[cfg(feature = "client")]
     pub tools: mcp_exact::ToolFilter,

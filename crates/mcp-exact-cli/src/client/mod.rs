@@ -237,7 +237,7 @@ impl Settings {
     /// Returns the server that the command line specifies. `has_input` is true if the user can paste a URL at standard
     /// input to sign in.
     ///
-    /// Returns the tools of the server that are switched on, too.
+    /// Returns the tools of the server that are switched on, too. A configured server that is switched off is refused.
     #[cfg(feature = "bridge")]
     pub fn parse_target(
         &self,
@@ -245,6 +245,13 @@ impl Settings {
         has_input: bool,
     ) -> anyhow::Result<(Target, ToolFilter)> {
         if let Some(named) = find(server, self.given())? {
+            if let Some(by) = &named.disabled_by {
+                let name = server.first().map(|word| word.to_string_lossy());
+                bail!(
+                    "the server `{}` is switched off by {by}; switch it on there, or write its command or URL in place of its name",
+                    name.unwrap_or_default()
+                );
+            }
             let target = self.with(&named).target(&named.words, has_input)?;
             return Ok((target, named.tools));
         }

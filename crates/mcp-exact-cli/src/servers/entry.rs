@@ -28,7 +28,8 @@ pub struct Entry {
     pub headers: BTreeMap<String, String>,
     /// Folder of the process.
     pub folder: Option<String>,
-    pub is_disabled: bool,
+    /// Members that switch the server off; `None` if it is on.
+    pub disabled_by: Option<&'static str>,
     /// Tools that are switched on.
     pub tools: ToolFilter,
     /// What the client does not read as it is written, with what to write.
@@ -74,7 +75,9 @@ impl Entry {
             inherited: list(&read, "inherit-env"),
             headers: strings(&read, "headers"),
             folder: read.get("cwd").and_then(Value::as_str).map(str::to_owned),
-            is_disabled: read.contains_key("disabled"),
+            disabled_by: read
+                .contains_key("disabled")
+                .then(|| disabling_member(members, client)),
             tools,
             notes,
         })
@@ -131,7 +134,7 @@ impl Entry {
             folder: folder.map(other).transpose()?,
             env: env.clone(),
             inherited: self.inherited.clone(),
-            is_disabled: self.is_disabled,
+            disabled_by: self.disabled_by,
             tools: self.tools.clone(),
             notes: self.notes.clone(),
         })
@@ -154,6 +157,18 @@ fn strings(members: &Map<String, Value>, name: &str) -> BTreeMap<String, String>
     values
         .flat_map(|(name, value)| text(value).map(|value| (name.clone(), value)))
         .collect()
+}
+
+/// Returns the member that switches a server off, in code quotes.
+fn disabling_member(members: &Map<String, Value>, client: &KnownClient) -> &'static str {
+    let is = |name: &str, value: bool| members.get(name) == Some(&Value::Bool(value));
+    match client.id {
+        // The lists were read into the entry.
+        "gemini" if is("disabled", true) => "`disabled`, `mcp.excluded` or `mcp.allowed`",
+        _ if is("disabled", true) => "`disabled`",
+        _ if is("enabled", false) => "`enabled`",
+        _ => "`isActive`",
+    }
 }
 
 /// Notes a URL under a name that the client does not read.

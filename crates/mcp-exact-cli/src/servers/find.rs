@@ -24,7 +24,7 @@ struct Configured {
 
 /// Returns the server that the words of a command line name: a single word that is the name of a configured server, or
 /// `CLIENT/NAME`; `None` for a URL or a command, and for a name that is a program too: the file of a project that somebody else
-/// has written cannot take its place. Prints which one it is.
+/// has written cannot take its place. Prints which one it is, and whether it is switched off.
 ///
 /// # Errors
 /// Returns an error if several clients have different servers of this name, or its entry cannot be used; and if the word is
@@ -41,12 +41,14 @@ pub fn find(words: &[OsString], given: Given<'_>) -> anyhow::Result<Option<Named
         return Ok(None);
     };
     let painter = Painter::stderr();
+    let is_disabled = found.0.disabled_by.is_some();
     print_to_stderr(&text!(
-        "{} `{}` of {} ({})",
+        "{} `{}` of {} ({}){}",
         painter.paint(Style::Faint, "server"),
         Untrusted(word),
         found.1.name,
-        Untrusted(&found.2)
+        Untrusted(&found.2),
+        if is_disabled { " (disabled)" } else { "" }
     ));
     Ok(Some(found.0))
 }
@@ -124,7 +126,10 @@ fn find_in(
     let entry = one.entry.clone();
     let entry = entry.and_then(|entry| entry.without(given).expand(lookup));
     match entry {
-        Ok(entry) => Ok(Some((named(entry), one.client, one.shown_path.clone()))),
+        Ok(entry) => {
+            let named = named(entry, &one.shown_path);
+            Ok(Some((named, one.client, one.shown_path.clone())))
+        }
         Err(reason) => bail!("the server `{word}` of {}: {reason}", one.shown_path),
     }
 }
@@ -152,8 +157,11 @@ fn unknown_name(word: &str, all: &[Configured], folders: &Folders) -> anyhow::Er
     anyhow!("{problem}; {remedy}")
 }
 
-/// Returns what an entry stands for.
-fn named(entry: Entry) -> Named {
+/// Returns what an entry of a file stands for.
+fn named(entry: Entry, shown_path: &str) -> Named {
+    let disabled_by = entry
+        .disabled_by
+        .map(|member| format!("{member} in {shown_path}"));
     let env = entry.env.into_iter();
     let headers = entry.headers.into_iter();
     match entry.address {
@@ -162,6 +170,7 @@ fn named(entry: Entry) -> Named {
             env: env.map(|(name, value)| format!("{name}={value}")).collect(),
             headers: Vec::new(),
             folder: entry.folder.map(PathBuf::from),
+            disabled_by,
             tools: entry.tools,
         },
         Address::Url(url) => Named {
@@ -171,6 +180,7 @@ fn named(entry: Entry) -> Named {
                 .map(|(name, value)| format!("{name}: {value}"))
                 .collect(),
             folder: None,
+            disabled_by,
             tools: entry.tools,
         },
     }

@@ -144,7 +144,11 @@ impl Listed {
                     out.push_line(&text!("  {}  {}: {}", name, wrong, Untrusted(reason)));
                 }
                 Ok(entry) => {
-                    let disabled = if entry.is_disabled { " (disabled)" } else { "" };
+                    let disabled = if entry.disabled_by.is_some() {
+                        " (disabled)"
+                    } else {
+                        ""
+                    };
                     let address = entry.address.shown();
                     out.push_line(&text!("  {}  {}{}", name, Untrusted(&address), disabled));
                     if !entry.tools.is_empty() {
@@ -194,7 +198,7 @@ impl Listed {
                 },
                 "env": entry.env.keys().chain(&entry.inherited).collect::<Vec<_>>(),
                 "headers": entry.headers.keys().collect::<Vec<_>>(),
-                "disabled": entry.is_disabled,
+                "disabled": entry.disabled_by.is_some(),
                 "tools": (!entry.tools.is_empty()).then(|| entry.tools.to_string()),
                 "notes": entry.notes,
             })),

@@ -312,3 +312,21 @@ fn tools_of_entries_are_switched_off() {
     let refused = run(home.path(), &["call", "remove", "--", "files"]);
     assert!(refused.err.contains("`disabledTools`"), "{}", refused.err);
 }
+
+/// A server that its entry switches off is not served by a gateway; other commands say that it is switched off.
+#[test]
+fn disabled_servers_are_not_served() {
+    let text = serde_json::json!({"mcpServers": {"off": {
+        "command": "sh", "args": ["-c", SERVER], "env": {"WHO": "me"}, "isActive": false}}});
+    let home = home(&[("project/.cursor/mcp.json", &text.to_string())]);
+    for command in [&["bridge"][..], &["bridge", "explain"]] {
+        let refused = run(home.path(), &[command, &["off"]].concat());
+        assert_eq!(refused.code, 2, "{}", refused.transcript());
+        let expected = "`off` is switched off by `isActive` in .cursor/mcp.json; switch it on";
+        assert!(refused.err.contains(expected), "{}", refused.err);
+    }
+    let shown = run(home.path(), &["inspect", "off"]);
+    assert_eq!(shown.code, 0, "{}", shown.transcript());
+    let expected = "`off` of Cursor (.cursor/mcp.json) (disabled)";
+    assert!(shown.err.contains(expected), "{}", shown.err);
+}
