@@ -273,6 +273,10 @@ fn start_failures_name_their_cause() {
     let _guard = runtime.enter();
     let here = env!("CARGO_MANIFEST_DIR");
     let file = format!("{here}/Cargo.toml");
+    let has_arguments =
+        "a command is the program alone: its arguments are words of their own, in `args`";
+    let missing = std::io::Error::from_raw_os_error(2).to_string();
+    let missing = format!("`/nonexistent/My App/bin/server`: {missing}");
     let commands = [
         (
             ServerCommand::new("sh").directory("/nonexistent/folder"),
@@ -293,8 +297,19 @@ fn start_failures_name_their_cause() {
         ),
         (
             ServerCommand::new("npx -y server"),
-            "a command is the program alone: its arguments are words of their own, in `args`"
-                .to_owned(),
+            has_arguments.to_owned(),
+        ),
+        (
+            ServerCommand::new("sh -c a/server"),
+            has_arguments.to_owned(),
+        ),
+        (
+            ServerCommand::new(format!("{file} --stdio")),
+            has_arguments.to_owned(),
+        ),
+        (
+            ServerCommand::new("/nonexistent/My App/bin/server"),
+            missing,
         ),
     ];
     for (command, expected) in commands {
@@ -304,6 +319,10 @@ fn start_failures_name_their_cause() {
         assert!(error.starts_with("cannot start `"), "{error}");
         assert!(error.ends_with(&expected), "{error}");
     }
+    let not_found = std::io::ErrorKind::NotFound.into();
+    let reason = mcp_exact_transport::start_failure(file.as_ref(), None, &not_found);
+    let expected = "the interpreter in its first line, or the loader that it names";
+    assert!(reason.ends_with(expected), "{reason}");
 }
 
 /// Runs the test server with a text as its standard input; `mode` is the server's first argument. Returns the standard
