@@ -4,6 +4,7 @@
 //! open as long as the subscription.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -220,19 +221,20 @@ impl ListenSubscription {
     ) -> Result<(Self, Vec<String>), ClientError> {
         let params = params_of(filter);
         let link = Arc::downgrade(client.link());
+        let next: NextConnection = Box::pin(client.link().next_connection());
         let (request, accepted) = ClientLink::listen(&link, &params, limit).await?;
-        let subscription = Self::spawn_renewal(client.link(), params, Some(request));
+        let subscription = Self::spawn_renewal(client.link(), params, Some((request, next)));
         Ok((subscription, accepted))
     }
 
-    /// Spawns the task that renews a subscription each time it ends. Without `request`, the task first sends the
-    /// request.
+    /// Spawns the task that renews a subscription each time it ends. Without a request that was `begun`, with the connection in place
+    /// of its own, the task first sends one.
     fn spawn_renewal(
         link: &Arc<ClientLink>,
         params: JsonObject,
-        request: Option<PendingRequest>,
+        begun: Option<(PendingRequest, NextConnection)>,
     ) -> Self {
-        let task = tokio::spawn(listen_again(Arc::downgrade(link), params.clone(), request));
+        let task = tokio::spawn(listen_again(Arc::downgrade(link), params.clone(), begun));
         Self {
             task: task.abort_handle(),
             params,
@@ -245,65 +247,62 @@ fn params_of(filter: JsonObject) -> JsonObject {
     JsonObject::from_iter([("notifications", filter)])
 }
 
-/// Renews a subscription each time it ends, until the connection closes. Without `request`, sends the request first.
+/// Wait for the connection in place of the one that a subscription has. It begins before the request is sent: a connection that comes
+/// while the application is told of changes has no subscription.
+type NextConnection = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Renews a subscription each time it ends, until the connection closes. Without a request that was `begun`, sends one first.
 async fn listen_again(
     link: Weak<ClientLink>,
     params: JsonObject,
-    mut request: Option<PendingRequest>,
+    mut begun: Option<(PendingRequest, NextConnection)>,
 ) {
     let mut pause = MIN_PAUSE;
     loop {
-        if request.is_none() {
-            let Some(known) = link.upgrade().filter(|link| !link.is_closed()) else {
-                return;
-            };
-            if known.is_reconnecting() {
-                let connection = known.next_connection();
+        let (request, connection) = match begun.take() {
+            Some((request, connection)) => (Some(request), connection),
+            None => {
+                let Some(known) = link.upgrade().filter(|link| !link.is_closed()) else {
+                    return;
+                };
+                let connection: NextConnection = Box::pin(known.next_connection());
+                if known.is_reconnecting() {
+                    drop(known);
+                    connection.await;
+                    continue;
+                }
+                let limit = known.acknowledgement_limit();
                 drop(known);
-                connection.await;
-                continue;
-            }
-            let limit = known.acknowledgement_limit();
-            drop(known);
-            let listening = ClientLink::listen(&link, &params, limit).await;
-            let Some(link) = link.upgrade() else {
-                return;
-            };
-            match listening {
-                Ok((again, accepted)) => {
-                    let mut refused = subscribed_uris(&params);
-                    refused.retain(|uri| !accepted.contains(uri));
-                    if !refused.is_empty() {
-                        tracing::warn!(
-                            ?refused,
-                            "a subscription was begun again without resources"
-                        );
+                let listening = ClientLink::listen(&link, &params, limit).await;
+                let Some(link) = link.upgrade() else {
+                    return;
+                };
+                let request = match listening {
+                    Ok((request, accepted)) => {
+                        link.report_renewal(&params, &accepted);
+                        Some(request)
                     }
-                    link.set_unreachable(None);
-                    link.report_possible_changes(&params);
-                    request = Some(again);
-                }
-                Err(_) if lifecycle_of(link.revision()) == Lifecycle::Initialize => {
-                    return subscribe_in_session(link, &params).await;
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "a subscription could not be begun again");
-                    link.check_reachability();
-                }
+                    Err(_) if lifecycle_of(link.revision()) == Lifecycle::Initialize => {
+                        return subscribe_in_session(link, &params).await;
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "a subscription could not be begun again");
+                        link.check_reachability();
+                        None
+                    }
+                };
+                (request, connection)
             }
-        }
-        let begun = Instant::now();
-        let Some(connection) = link.upgrade().map(|link| link.next_connection()) else {
-            return;
         };
-        if let Some(request) = request.take()
+        let listening_since = Instant::now();
+        if let Some(request) = request
             && is_loss(&request.await)
             && let Some(link) = link.upgrade()
         {
             link.check_reachability();
         }
         // A subscription that ends early is renewed only after a growing pause.
-        pause = if begun.elapsed() > MAX_PAUSE {
+        pause = if listening_since.elapsed() > MAX_PAUSE {
             MIN_PAUSE
         } else {
             MAX_PAUSE.min(pause * 2)
@@ -317,6 +316,17 @@ async fn listen_again(
 }
 
 impl ClientLink {
+    /// Reports that a subscription was begun again: the changes that may have been missed, and the resources that it is without.
+    fn report_renewal(&self, params: &JsonObject, accepted: &[String]) {
+        let mut refused = subscribed_uris(params);
+        refused.retain(|uri| !accepted.contains(uri));
+        if !refused.is_empty() {
+            tracing::warn!(?refused, "a subscription was begun again without resources");
+        }
+        self.set_unreachable(None);
+        self.report_possible_changes(params);
+    }
+
     /// Subscribes by `subscriptions/listen` after the server has changed to 2026-07-28 or later: with one request for each
     /// resource of the session, and one for the lists if the application handles their changes.
     pub(super) async fn subscribe_by_requests(self: Arc<Self>, lists: bool) {
