@@ -66,9 +66,11 @@ impl Bridge {
         let live = Arc::new(LiveRules::new(&options));
         let backend = Server::new(String::new(), false, Arc::new(upstream), &options, &live);
         let backends = vec![backend];
+        let starting = Starting(&backends);
         prepare_for(&backends, client, &options).await;
         let backend = &backends[0];
         let known = backend.profile().await;
+        starting.end();
         let known = known.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
         let config = config(&options, &known.info, backend.is_shared(), &live)?;
         Self::build(backends, options, live, config)
@@ -114,8 +116,10 @@ impl Bridge {
             .map_err(BridgeError::Settings)?;
         check_names_of_catalogue(&options.rules.catalogue, options.prefix)
             .map_err(|error| BridgeError::Settings(error.to_string()))?;
+        let starting = Starting(&backends);
         prepare_for(&backends, client, &options).await;
         connect_all(&backends, options.list_within).await;
+        starting.end();
         let config = config_of_many(&options, &backends, &live)?;
         Self::build(backends, options, live, config)
     }
@@ -302,6 +306,25 @@ impl fmt::Debug for Bridge {
         f.debug_struct("Bridge")
             .field("servers", &self.0.backends.all().len())
             .finish_non_exhaustive()
+    }
+}
+
+/// Servers that are being started: if nobody waits for it any more, their inputs are closed, so that they have time to exit.
+struct Starting<'a>(&'a [Arc<Server>]);
+
+impl Starting<'_> {
+    /// Ends the start.
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        // Without a runtime, the processes have been killed.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.0.iter().for_each(|server| server.close_connections());
+        }
     }
 }
 

@@ -399,3 +399,31 @@ async fn next_processes_start_after_the_first_requests() {
         assert_eq!(started(), expected, "it was ready");
     }
 }
+
+/// When nobody waits for the start any more, the connections to servers that have not answered yet end at once.
+#[tokio::test(start_paused = true)]
+async fn abandoned_starts_end_their_connections() {
+    for is_one_of_many in [false, true] {
+        let (asked, mut is_asked) = tokio::sync::mpsc::unbounded_channel();
+        let revision = crate::common::with_sessions().last().expect("a revision");
+        let server = Scripted::new(revision, move |_: &JsonObject| {
+            let _ = asked.send(());
+            // A blank line is no answer.
+            vec![String::new()]
+        });
+        let start = tokio::spawn(async move {
+            if is_one_of_many {
+                let server: Arc<dyn Upstream> = Arc::new(server);
+                Bridge::many([("a".to_owned(), server)], patient(Options::default())).await
+            } else {
+                Bridge::new(server, Options::default()).await
+            }
+        });
+        is_asked.recv().await.expect("a question");
+        let begun = tokio::time::Instant::now();
+        start.abort();
+        // The server is dropped at the end of its input.
+        while is_asked.recv().await.is_some() {}
+        assert!(begun.elapsed() < Duration::from_secs(1), "{is_one_of_many}");
+    }
+}
