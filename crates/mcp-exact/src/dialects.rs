@@ -85,7 +85,7 @@ pub struct EntryReading {
     pub members: Map<String, Value>,
     /// Tools that are switched on.
     pub tools: ToolFilter,
-    /// What has no effect, or perhaps another one than is meant.
+    /// Warnings: members without effect here, and values that may mean something else here.
     pub notes: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub fn read_entry(entry: Map<String, Value>) -> Result<EntryReading, String> {
     read
 }
 
-/// Returns true if a member is a switch that is off.
+/// Returns true if a member switches the server off, as `"disabled": true` and `"enabled": false` do.
 fn is_switch_off(name: &str, value: &Value) -> Result<bool, String> {
     let when_off = match name {
         "disabled" => true,

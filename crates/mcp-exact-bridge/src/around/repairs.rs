@@ -18,7 +18,7 @@ pub type RepairCounts = BTreeMap<(Option<Arc<str>>, &'static str), u64>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewRepair<'a> {
-    /// Name of the server, empty for the only one of a bridge; `None` for clients.
+    /// Name of the server that sent the message, empty if the bridge has one server without a name; `None` if a client sent it.
     pub server: Option<&'a str>,
     /// Method of the message, for an answer that of its request; empty for a repair outside of params and result.
     pub method: &'a str,

@@ -425,8 +425,8 @@ impl SharedState {
             .ok_or_else(|| self.refuse(request, self.unknown_item(gate, kind, name)))
     }
 
-    /// Returns the error for a name that is that of no tool or prompt for the client. For a tool that the configuration of its server
-    /// switches off, it names the list.
+    /// Returns the error for a name that the client cannot use. If the configuration of the server switches the tool off, the error names
+    /// the list.
     fn unknown_item(&self, gate: &Gate, kind: Kind, name: &str) -> PeerError {
         let unknown = || gate::unknown_item(kind, name);
         if kind != Kind::Tool {

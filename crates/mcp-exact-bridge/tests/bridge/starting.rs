@@ -400,7 +400,7 @@ async fn next_processes_start_after_the_first_requests() {
     }
 }
 
-/// When nobody waits for the start any more, the connections to servers that have not answered yet end at once.
+/// If the future that starts a bridge is dropped, the connections to servers that have not answered end at once.
 #[tokio::test(start_paused = true)]
 async fn abandoned_starts_end_their_connections() {
     for is_one_of_many in [false, true] {

@@ -159,7 +159,7 @@ fn strings(members: &Map<String, Value>, name: &str) -> BTreeMap<String, String>
         .collect()
 }
 
-/// Returns the member that switches a server off, in code quotes.
+/// Returns the member that switches a server off, in backquotes for an error text.
 fn disabling_member(members: &Map<String, Value>, client: &KnownClient) -> &'static str {
     let is = |name: &str, value: bool| members.get(name) == Some(&Value::Bool(value));
     match client.id {

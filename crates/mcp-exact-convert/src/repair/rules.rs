@@ -22,7 +22,7 @@ pub enum RepairRule {
     SchemaAsText,
     /// An optional member of a result that has another type is dropped.
     WrongType,
-    /// What is no content in the content of a tool's result is a text.
+    /// A value in the content of a tool's result that is not a content block becomes a text block.
     ToolContent,
     /// An item of a list in a result that cannot be repaired is left out.
     LeftOut,

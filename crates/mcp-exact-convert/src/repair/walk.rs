@@ -38,7 +38,7 @@ impl Unfit {
 /// Definition and member of the content of a tool's result.
 const TOOL_CONTENT: (&str, &str) = ("CallToolResult", "content");
 
-/// Definitions and members of what somebody reads: it does not become empty because all of it is left out.
+/// Results and their lists of which at least one item must be readable: if every item would be left out, the result is an error.
 const READ_LISTS: [(&str, &str); 2] = [
     ("ReadResourceResult", "contents"),
     ("GetPromptResult", "messages"),

@@ -278,7 +278,7 @@ async fn banners_are_no_cause_of_timeouts() {
     );
 }
 
-/// A host shows what a server prints that never answers: a usage text says more than the time limit.
+/// If a server prints text instead of answering, such as its usage, the host's error shows the text and not only the time limit.
 #[tokio::test(start_paused = true)]
 async fn hosts_show_what_silent_servers_print() {
     let (silent, _serving) = scripted(|_| Some("Usage: server --stdio"));

@@ -133,8 +133,8 @@ async fn in_front_of_two_servers() {
     }
 }
 
-/// The tools of a server that declares nothing are those of the gateway, unless it is strict. The repair is that of the server, also if
-/// the server has no name, and not that of a client.
+/// A lenient gateway offers the tools of a server that declares no capability, and a strict one does not. The repair is reported for the
+/// server, even if it has no name, and not for a client.
 #[tokio::test]
 async fn undeclared_tools_are_listed() {
     let case = FORGETFUL[0];
