@@ -1,7 +1,7 @@
 //! Sessions and streams with a slow event log or session store: connections that take over streams, sessions that end,
 //! records that expire.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -141,6 +141,8 @@ struct SlowStore {
     gate: Gate,
     /// Number of saved records.
     saves: AtomicUsize,
+    /// True if no record can be saved.
+    is_full: AtomicBool,
     /// Id of the only session whose removal waits at the gate and then fails; if it is not set, all removals wait.
     stuck: OnceLock<String>,
 }
@@ -152,8 +154,14 @@ impl SessionStore for SlowStore {
         record: SessionRecord,
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(SessionStoreError::Unavailable("full".into())) });
+        }
         self.saves.fetch_add(1, Ordering::Relaxed);
-        self.store.save(id, record, lifetime)
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            self.store.save(id, record, lifetime).await
+        })
     }
 
     fn load<'a>(
@@ -325,6 +333,68 @@ async fn until_gone(store: &MemorySessionStore, id: &str) {
         sleep(Duration::from_millis(10)).await;
     }
     panic!("the record stays");
+}
+
+/// Makes calls in a session, and the same number of attempts to resume their streams in the next process, at once; returns what
+/// each attempt received.
+async fn resume_all(is_full: bool) -> Vec<String> {
+    const CALLS: u32 = 16;
+    let store = Arc::new(SlowStore::default());
+    let process = || {
+        service(HttpServerOptions {
+            session_store: Some(Arc::clone(&store) as _),
+            stream_after: Duration::ZERO,
+            keep_alive: 2 * TIMEOUT,
+            ..HttpServerOptions::default()
+        })
+    };
+    let first = process();
+    let id = begin(&first).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let mut streams = Vec::new();
+    let mut positions = Vec::new();
+    for number in 0..CALLS {
+        let never = call(2 + number, "never", "");
+        let mut stream = respond(&first, "POST", &session, &never).await.into_body();
+        let primed = read_until(&mut stream, "\n\n").await;
+        let position = primed.lines().find_map(|line| line.strip_prefix("id: "));
+        positions.push(position.expect("an event id").to_owned());
+        streams.push(stream);
+    }
+    store.is_full.store(is_full, Ordering::Relaxed);
+    let next = process();
+    let resumed = positions.iter().map(|position| {
+        let (next, id, position) = (next.clone(), id.clone(), position.clone());
+        tokio::spawn(async move {
+            let headers = [("mcp-session-id", &*id), ("last-event-id", &*position)];
+            let mut stream = respond(&next, "GET", &headers, "").await.into_body();
+            read_until(&mut stream, "may have been executed").await
+        })
+    });
+    let mut received = Vec::new();
+    for resumed in resumed.collect::<Vec<_>>() {
+        received.push(resumed.await.expect("no panic"));
+    }
+    received
+}
+
+/// Streams whose session must be saved first do not wait for each other: lost requests of a resumed session end on their streams
+/// (`basic/transports`, "Resumability and Redelivery"), whoever of them saves it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_wait_for_a_save_are_all_sent() {
+    for _ in 0..2 {
+        for received in resume_all(false).await {
+            assert!(received.contains("is lost"), "{received}");
+        }
+    }
+}
+
+/// A session that cannot be saved is served nevertheless, on streams too.
+#[tokio::test]
+async fn streams_are_sent_while_no_session_can_be_saved() {
+    for received in resume_all(true).await {
+        assert!(received.contains("is lost"), "{received}");
+    }
 }
 
 /// The record of a session is saved again while the client has an open stream.

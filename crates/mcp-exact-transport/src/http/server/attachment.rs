@@ -20,12 +20,13 @@ use super::session::Session;
 use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::{EventId, EventLog, EventLogError, LogEvent};
 use crate::observe;
+use crate::store::SessionStoreError;
 
 /// Delay before the first retry if the event log is unavailable; the delay increases with each retry.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Future that saves the snapshot of a session.
-pub(super) type Save = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type Save = Pin<Box<dyn Future<Output = Result<(), SessionStoreError>> + Send>>;
 /// Future that appends events to the log.
 pub(super) type Append = Pin<Box<dyn Future<Output = Result<(), EventLogError>> + Send>>;
 
@@ -319,7 +320,7 @@ impl Attachment {
         }
         let (inner, session) = (Arc::clone(&held.inner), Arc::clone(&held.session));
         Some(Box::pin(async move {
-            resume::save_before_output(&inner, &session).await;
+            resume::save_before_output(&inner, &session).await
         }))
     }
 
@@ -388,7 +389,7 @@ impl Attachment {
         let mut pause = RETRY_DELAY;
         while let Some(NextOutput::Frame { .. }) = poll_fn(|cx| self.poll_next(cx)).await {
             if let Some(save) = self.save() {
-                save.await;
+                let _ = save.await;
             }
             let Some(messages) = poll_fn(|cx| self.poll_messages(cx)).await else {
                 break;

@@ -290,8 +290,13 @@ impl EventStream {
                     Poll::Ready(false) => continue,
                 }
             }
+            // A session that cannot be saved is served nevertheless, and saved later.
+            let mut is_unsaved = false;
             let done = match &mut self.step {
-                Some(Step::Saving(save)) => save.as_mut().poll(cx).map(Ok),
+                Some(Step::Saving(save)) => save.as_mut().poll(cx).map(|saved| {
+                    is_unsaved = saved.is_err();
+                    Ok(())
+                }),
                 Some(Step::Recording(append, _)) => append.as_mut().poll(cx),
                 None => Poll::Ready(Ok(())),
             };
@@ -315,7 +320,7 @@ impl EventStream {
                 Poll::Ready(Some(NextOutput::Frame { .. })) => {}
                 Poll::Ready(_) => return true,
             }
-            if let Some(save) = attachment.save() {
+            if !is_unsaved && let Some(save) = attachment.save() {
                 self.step = Some(Step::Saving(save));
                 continue;
             }

@@ -519,7 +519,8 @@ async fn respond_to_first(
         EndpointUser::Session(guard) => Some(guard.session()),
     };
     if let Some(session) = session {
-        resume::save_before_output(inner, session).await;
+        // A session that cannot be saved is served nevertheless, and saved later.
+        let _ = resume::save_before_output(inner, session).await;
     }
     match first {
         Some(Some(NextOutput::Frame { last: true } | NextOutput::Status)) => {

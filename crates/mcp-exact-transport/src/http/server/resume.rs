@@ -265,10 +265,18 @@ pub(super) async fn save(
 }
 
 /// Saves a session whose snapshot must be saved before any output is sent; waits for a save in progress.
-pub(super) async fn save_before_output(inner: &Arc<Inner>, session: &Arc<Session>) {
+///
+/// # Errors
+///
+/// Returns an error if the store is unavailable or full. The session is served nevertheless, and saved later.
+pub(super) async fn save_before_output(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+) -> Result<(), SessionStoreError> {
     if inner.options().session_store.is_some() && session.must_save() {
-        let _ = save_if(inner, session, false, SnapshotDue::Now).await;
+        return save_if(inner, session, false, SnapshotDue::Now).await;
     }
+    Ok(())
 }
 
 /// Saves a session even if its snapshot is up to date, because the store may have lost the record; ends the session if
@@ -354,15 +362,7 @@ async fn save_in_turn(
         if session.has_ended() {
             return Ok(());
         }
-        let snapshot = {
-            let endpoint = &mut session.shared().lock().endpoint;
-            if in_any_case || endpoint.snapshot_due() >= least {
-                endpoint.take_snapshot()
-            } else {
-                None
-            }
-        };
-        let Some(snapshot) = snapshot else {
+        let Some((snapshot, _saving)) = session.take_snapshot(in_any_case, least) else {
             return Ok(());
         };
         let version = snapshot.version;

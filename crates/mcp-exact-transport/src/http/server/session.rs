@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcp_exact_session::http::is_session_id;
-use mcp_exact_session::{Binding, Principal, Seal, SendError, SnapshotDue, StreamId, StreamKind};
+use mcp_exact_session::{
+    Binding, Principal, Seal, SendError, Snapshot, SnapshotDue, StreamId, StreamKind,
+};
 use tokio::time::sleep;
 
 use crate::endpoint::{ServerEndpoint, Shared};
@@ -60,6 +62,8 @@ struct State {
     last_saved: Instant,
     /// Lineage of the latest record that this process has saved or merged.
     lineage: Lineage,
+    /// True while a snapshot that was taken is being saved.
+    is_saving: bool,
     /// True once the client has sent a request in the session.
     is_used: bool,
     /// True if the session has ended.
@@ -113,6 +117,7 @@ impl Session {
                 last_used: Instant::now(),
                 last_saved: Instant::now(),
                 lineage: Lineage::default(),
+                is_saving: false,
                 is_used: false,
                 has_ended: false,
                 is_forgotten: false,
@@ -178,8 +183,25 @@ impl Session {
 
     /// Returns true if a snapshot must be saved before any output is sent, or is being saved.
     pub(super) fn must_save(&self) -> bool {
-        self.saving.try_lock().is_err()
-            || self.shared.lock().endpoint.snapshot_due() == SnapshotDue::Now
+        let shared = self.shared.lock();
+        // Somebody who only waits for the lock `saving` has taken no snapshot: streams that wait for each other would never send.
+        shared.endpoint.snapshot_due() == SnapshotDue::Now || self.lock().is_saving
+    }
+
+    /// Takes a snapshot to save, if one is at least as urgent as `least`, or `in_any_case`. It counts as being saved until the guard
+    /// is dropped.
+    pub(super) fn take_snapshot(
+        &self,
+        in_any_case: bool,
+        least: SnapshotDue,
+    ) -> Option<(Snapshot, SaveGuard<'_>)> {
+        let endpoint = &mut self.shared.lock().endpoint;
+        if !in_any_case && endpoint.snapshot_due() < least {
+            return None;
+        }
+        let snapshot = endpoint.take_snapshot()?;
+        self.lock().is_saving = true;
+        Some((snapshot, SaveGuard(self)))
     }
 
     /// Records the time at which the session was saved, and the lineage of its record.
@@ -368,6 +390,15 @@ impl Drop for UseGuard {
         let mut state = self.0.lock();
         state.users -= 1;
         state.last_used = Instant::now();
+    }
+}
+
+/// Guard of a snapshot that is being saved.
+pub(super) struct SaveGuard<'s>(&'s Session);
+
+impl Drop for SaveGuard<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_saving = false;
     }
 }
 
