@@ -37,9 +37,10 @@ pub fn build_program(root: &Path, package: &str, name: &str) -> anyhow::Result<P
 
 /// Runs `cargo build` and returns its messages.
 fn run_cargo(root: &Path, package: &str, targets: &[&str]) -> anyhow::Result<String> {
-    // All examples, because the features of what tests depend on count for them alone.
+    // With an example, because the features of what tests and examples depend on do not count for programs alone.
     let output = cargo(root)
-        .args(["build", "--locked", "--examples", "--bins"])
+        .args(["build", "--locked", "--example", "notes"])
+        .args(targets)
         .args(WHOLE_WORKSPACE)
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
+use xtask_start::BUILD_TESTS;
 pub(crate) use xtask_start::WHOLE_WORKSPACE;
 
 /// Test program that cargo has built.
@@ -37,32 +38,34 @@ pub(crate) fn cargo(root: &Path) -> Command {
     command
 }
 
-/// Builds all tests, examples and programs of the workspace; returns the test programs.
+/// Builds all tests of the workspace and what they run; returns the test programs.
 ///
 /// # Errors
 /// Returns an error if something does not compile.
 pub(super) fn build(root: &Path, locked: bool) -> anyhow::Result<Vec<Program>> {
-    let mut command = cargo(root);
-    command
-        .arg("test")
-        .args(WHOLE_WORKSPACE)
-        .args(["--no-run", "--message-format=json-render-diagnostics"])
-        .stdout(Stdio::piped());
-    if locked {
-        command.arg("--locked");
-    }
-    let mut child = command
-        .spawn()
-        .context("cannot start cargo; install Rust: https://rustup.rs")?;
     let mut programs = Vec::new();
-    if let Some(messages) = child.stdout.take() {
-        for line in BufReader::new(messages).lines() {
-            programs.extend(program(&line?));
+    for arguments in BUILD_TESTS {
+        let mut command = cargo(root);
+        command
+            .args(arguments)
+            .args(WHOLE_WORKSPACE)
+            .arg("--message-format=json-render-diagnostics")
+            .stdout(Stdio::piped());
+        if locked {
+            command.arg("--locked");
         }
-    }
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("the tests do not compile ({status}); the errors are above");
+        let mut child = command
+            .spawn()
+            .context("cannot start cargo; install Rust: https://rustup.rs")?;
+        if let Some(messages) = child.stdout.take() {
+            for line in BufReader::new(messages).lines() {
+                programs.extend(program(&line?));
+            }
+        }
+        let status = child.wait()?;
+        if !status.success() {
+            bail!("the tests do not compile ({status}); the errors are above");
+        }
     }
     Ok(programs)
 }
@@ -100,6 +103,8 @@ pub(crate) fn package_name(id: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -139,30 +144,70 @@ mod tests {
         assert!(!is_installed("no-such-program-anywhere"));
     }
 
-    /// The features of every dependency of `cargo xtask` are those of the tests, because different ones would compile the
-    /// dependency twice. If this fails, add the feature to the unused dependencies in `xtask/Cargo.toml`.
+    /// Whatever `cargo xtask` consists of is part of the tests too, with the same features and the same dependencies: cargo would
+    /// compile it twice otherwise. If this fails, add what is named to the unused dependencies in `xtask/Cargo.toml`.
     #[test]
     fn no_dependency_is_compiled_twice() {
         let root = crate::workspace_root();
-        let whole = features(
-            &root,
-            &[&WHOLE_WORKSPACE[..], &["-e", "normal,build,dev"]].concat(),
-        );
-        let own = features(&root, &["--package", "xtask", "-e", "normal,build"]);
-        let other: Vec<_> = own.difference(&whole).collect();
-        assert!(!own.is_empty() && other.is_empty(), "{other:#?}");
+        let tests =
+            BUILD_TESTS.map(|arguments| units(&root, &[arguments, &WHOLE_WORKSPACE].concat()));
+        let whole: Units = tests.into_iter().flatten().collect();
+        let own = units(&root, &["build", "--package", "xtask"]);
+        let other = own.iter().filter(|(unit, _)| !whole.contains_key(*unit));
+        let causes =
+            other.filter(|(_, (_, uses))| uses.iter().all(|unit| whole.contains_key(unit)));
+        let causes: Vec<&String> = causes.map(|(_, (what, _))| what).collect();
+        assert!(own.len() > 100 && causes.is_empty(), "{causes:#?}");
     }
 
-    /// Returns the lines `package version|features` of a tree of dependencies.
-    fn features(root: &Path, arguments: &[&str]) -> std::collections::BTreeSet<String> {
+    /// What a command of cargo compiles: hashes of the units, each with its description and the hashes of its dependencies.
+    type Units = BTreeMap<String, (String, Vec<String>)>;
+
+    /// Returns what a command of cargo compiles.
+    fn units(root: &Path, arguments: &[&str]) -> Units {
         let mut command = cargo(root);
-        command.args([
-            "tree", "--locked", "--prefix", "none", "--format", "{p}|{f}",
-        ]);
-        let output = command.args(arguments).arg("--no-dedupe").output();
+        command.args(arguments);
+        // The graph is an unstable feature; nothing is compiled.
+        command.args(["--locked", "--unit-graph", "-Zunstable-options"]);
+        let output = command.env("RUSTC_BOOTSTRAP", "1").output();
         let output = output.expect("cargo starts");
-        let text = String::from_utf8(output.stdout).expect("text");
-        let line = |line: &str| line.trim_end_matches(" (*)").replace(" (proc-macro)", "");
-        text.lines().map(line).collect()
+        let graph: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let graph = graph["units"].as_array().expect("units");
+        let (mut units, mut hashes) = (Units::new(), vec![None; graph.len()]);
+        for index in 0..graph.len() {
+            add(graph, index, &mut hashes, &mut units);
+        }
+        units
+    }
+
+    /// Adds a unit of the graph and its dependencies; returns its hash.
+    fn add(
+        graph: &[Value],
+        index: usize,
+        hashes: &mut [Option<String>],
+        units: &mut Units,
+    ) -> String {
+        if let Some(hash) = &hashes[index] {
+            return hash.clone();
+        }
+        let unit = &graph[index];
+        let what = format!(
+            "{} {} {} {} {}",
+            unit["pkg_id"],
+            unit["target"]["kind"],
+            unit["mode"],
+            unit["features"],
+            unit["profile"]["opt_level"]
+        );
+        let uses = unit["dependencies"].as_array().expect("dependencies");
+        let uses = uses.iter().map(|used| {
+            let at = used["index"].as_u64().expect("an index");
+            add(graph, usize::try_from(at).expect("an index"), hashes, units)
+        });
+        let uses: Vec<String> = uses.collect();
+        let hash = codegen::sha256(format!("{what} {uses:?}").as_bytes());
+        hashes[index] = Some(hash.clone());
+        units.insert(hash.clone(), (what, uses));
+        hash
     }
 }

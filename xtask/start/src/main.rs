@@ -6,22 +6,24 @@
 use std::env;
 use std::process::{Command, ExitCode, ExitStatus};
 
-use xtask_start::WHOLE_WORKSPACE;
+use xtask_start::{BUILD_TESTS, WHOLE_WORKSPACE};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     if arguments.first().is_some_and(|task| task == "test") && !has("--help") && !has("-h") {
-        let mut build = cargo();
-        build.arg("test").args(WHOLE_WORKSPACE).arg("--no-run");
-        if has("--locked") {
-            build.arg("--locked");
-        }
-        // The names of the programs that cargo prints are of no use here; its progress stays.
-        build.arg("--message-format=json-render-diagnostics");
-        build.stdout(std::process::Stdio::null());
-        if let Err(code) = run(&mut build) {
-            return code;
+        for arguments in BUILD_TESTS {
+            let mut build = cargo();
+            build.args(arguments).args(WHOLE_WORKSPACE);
+            if has("--locked") {
+                build.arg("--locked");
+            }
+            // The names of the programs that cargo prints are of no use here; its progress stays.
+            build.arg("--message-format=json-render-diagnostics");
+            build.stdout(std::process::Stdio::null());
+            if let Err(code) = run(&mut build) {
+                return code;
+            }
         }
     }
     let mut xtask = cargo();
