@@ -145,7 +145,8 @@ mod tests {
     }
 
     /// Whatever `cargo xtask` consists of is part of the tests too, with the same features and the same dependencies: cargo would
-    /// compile it twice otherwise. If this fails, add what is named to the unused dependencies in `xtask/Cargo.toml`.
+    /// compile it twice otherwise. If this fails, the features of what is named differ, or those of its dependencies: add the ones
+    /// that the tests need to the unused dependencies in `xtask/Cargo.toml`.
     #[test]
     fn no_dependency_is_compiled_twice() {
         let root = crate::workspace_root();
