@@ -102,6 +102,8 @@ pub enum EventLogError {
 }
 
 /// Storage for the events of resumable streams. Every implementation must pass the test suite in the module `contract`.
+///
+/// An operation that takes longer than 30 seconds, except [`wait_after`](Self::wait_after), counts as failed, and its future is dropped.
 pub trait EventLog: Send + Sync + 'static {
     /// Creates a stream, before its client learns the id of the stream; `events` are the events that are ready and may
     /// be empty.

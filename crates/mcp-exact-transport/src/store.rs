@@ -141,6 +141,8 @@ pub enum SessionStoreError {
 }
 
 /// Storage for the records of sessions. Every implementation must pass the test suite in the module `contract`.
+///
+/// An operation that takes longer than 30 seconds counts as failed, and its future is dropped. What could not be saved is saved later.
 pub trait SessionStore: Send + Sync + 'static {
     /// Saves a record under the id of its session for `lifetime`, if there is no stored record or the record may
     /// replace it (compare and set; [`SessionRecord::may_replace`]).

@@ -26,6 +26,7 @@ mod stores;
 mod streams;
 #[cfg(unix)]
 mod unix;
+mod unreliable;
 mod versions;
 mod wire;
 mod writes;

@@ -2,6 +2,7 @@
 //! stores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use mcp_exact_transport::event_log::{
@@ -44,7 +45,55 @@ impl Gate {
     }
 }
 
-/// Event log in memory whose `append` waits for a permit of the gate; counts the reads of the log.
+/// What operations of a store do instead of their work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// They fail at once.
+    Fails,
+    /// They fail at once, from the call with this number on.
+    FailsFrom(usize),
+    /// They fail after a time.
+    FailsAfter(Duration),
+    /// They never complete.
+    Hangs,
+}
+
+/// Fault of an operation of a store, and the number of its calls.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// The fault, if there is one.
+    fault: Mutex<Option<Fault>>,
+    /// Number of the calls.
+    calls: AtomicUsize,
+}
+
+impl Faults {
+    /// Sets what happens from now on.
+    pub fn set(&self, fault: Option<Fault>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    /// Returns the number of calls so far.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Counts a call; returns an error if it fails.
+    pub async fn pass(&self) -> Result<(), &'static str> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let fault = *self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        match fault {
+            None => return Ok(()),
+            Some(Fault::FailsFrom(first)) if number < first => return Ok(()),
+            Some(Fault::Fails | Fault::FailsFrom(_)) => {}
+            Some(Fault::FailsAfter(time)) => tokio::time::sleep(time).await,
+            Some(Fault::Hangs) => std::future::pending().await,
+        }
+        Err("not available")
+    }
+}
+
+/// Event log in memory whose `append` waits for a permit of the gate, and whose reads have faults; counts the reads.
 #[derive(Default)]
 pub struct SlowLog {
     /// Log that contains the events.
@@ -53,6 +102,8 @@ pub struct SlowLog {
     pub gate: Gate,
     /// Number of times that the log was read.
     pub reads: AtomicUsize,
+    /// Faults of reads.
+    pub reading: Faults,
 }
 
 impl EventLog for SlowLog {
@@ -74,7 +125,11 @@ impl EventLog for SlowLog {
         max_bytes: usize,
     ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        self.log.read_after(stream, after, max_bytes)
+        Box::pin(async move {
+            let passed = self.reading.pass().await;
+            passed.map_err(|error| EventLogError::Unavailable(error.into()))?;
+            self.log.read_after(stream, after, max_bytes).await
+        })
     }
 
     fn trim<'a>(

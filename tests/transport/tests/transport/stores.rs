@@ -17,18 +17,18 @@ use mcp_exact_transport::store::{
 };
 use tokio::time::{sleep, timeout};
 
-use crate::slow_log::{Gate, SlowLog};
+use crate::slow_log::{Fault, Faults, Gate, SlowLog};
 
 /// Time limit of a step.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Creates a service of the test server.
-fn service(options: HttpServerOptions) -> HttpService {
+pub fn service(options: HttpServerOptions) -> HttpService {
     HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
 }
 
 /// Starts a session; returns its id.
-async fn begin(service: &HttpService) -> String {
+pub async fn begin(service: &HttpService) -> String {
     let response = respond(service, "POST", &[], INITIALIZE).await;
     let id = response.headers().get("mcp-session-id").expect("an id");
     let id = id.to_str().expect("text").to_owned();
@@ -39,7 +39,7 @@ async fn begin(service: &HttpService) -> String {
 }
 
 /// Reads a body until a text is received, or to its end.
-async fn read_until(body: &mut ResponseBody, wanted: &str) -> String {
+pub async fn read_until(body: &mut ResponseBody, wanted: &str) -> String {
     let mut text = String::new();
     while !text.contains(wanted) {
         let frame = timeout(TIMEOUT, body.frame()).await;
@@ -53,7 +53,7 @@ async fn read_until(body: &mut ResponseBody, wanted: &str) -> String {
 }
 
 /// Waits until a condition holds; panics after a time limit.
-async fn wait_until(what: &str, holds: impl Fn() -> bool) {
+pub async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..6000 {
         if holds() {
             return;
@@ -132,19 +132,25 @@ async fn replay_reads_the_log_gradually() {
     assert_eq!(ids.last(), Some(&"id: 77-6"));
 }
 
-/// Session store whose removals wait at a gate; counts the saved records.
+/// Session store whose removals wait at a gate, and whose saves and loads have faults; counts the saved records.
 #[derive(Default)]
-struct SlowStore {
+pub struct SlowStore {
     /// Store that contains the records.
-    store: MemorySessionStore,
+    pub store: MemorySessionStore,
     /// Gate at which removals wait.
-    gate: Gate,
+    pub gate: Gate,
     /// Number of saved records.
     saves: AtomicUsize,
-    /// True if no record can be saved.
-    is_full: AtomicBool,
+    /// Faults of saves.
+    pub saving: Faults,
+    /// True if every record is superseded.
+    pub is_superseded: AtomicBool,
+    /// Faults of loads.
+    pub loading: Faults,
+    /// Id of the only session whose loads have faults; if it is not set, all loads have.
+    pub lame: OnceLock<String>,
     /// Id of the only session whose removal waits at the gate and then fails; if it is not set, all removals wait.
-    stuck: OnceLock<String>,
+    pub stuck: OnceLock<String>,
 }
 
 impl SessionStore for SlowStore {
@@ -154,11 +160,13 @@ impl SessionStore for SlowStore {
         record: SessionRecord,
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
-        if self.is_full.load(Ordering::Relaxed) {
-            return Box::pin(async { Err(SessionStoreError::Unavailable("full".into())) });
-        }
-        self.saves.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
+            let passed = self.saving.pass().await;
+            passed.map_err(|error| SessionStoreError::Unavailable(error.into()))?;
+            if self.is_superseded.load(Ordering::Relaxed) {
+                return Err(SessionStoreError::Superseded);
+            }
+            self.saves.fetch_add(1, Ordering::Relaxed);
             tokio::task::yield_now().await;
             self.store.save(id, record, lifetime).await
         })
@@ -168,7 +176,13 @@ impl SessionStore for SlowStore {
         &'a self,
         id: &'a str,
     ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
-        self.store.load(id)
+        Box::pin(async move {
+            if self.lame.get().is_none_or(|lame| lame == id) {
+                let passed = self.loading.pass().await;
+                passed.map_err(|error| SessionStoreError::Unavailable(error.into()))?;
+            }
+            self.store.load(id).await
+        })
     }
 
     fn remove<'a>(
@@ -361,7 +375,7 @@ async fn resume_all(is_full: bool) -> Vec<String> {
         positions.push(position.expect("an event id").to_owned());
         streams.push(stream);
     }
-    store.is_full.store(is_full, Ordering::Relaxed);
+    store.saving.set(is_full.then_some(Fault::Fails));
     let next = process();
     let resumed = positions.iter().map(|position| {
         let (next, id, position) = (next.clone(), id.clone(), position.clone());

@@ -21,6 +21,7 @@ use super::resume;
 use super::service::Inner;
 use super::session::Session;
 use crate::endpoint::{RequestContext, ServerHandle, is_batch, is_for_request_in_flight};
+use super::stores;
 use crate::observe;
 use crate::store::{BusMessage, BusSubscription, ChangeBus};
 use crate::transport::Received;
@@ -304,6 +305,6 @@ pub(super) async fn send_frame(
         session: id.to_owned(),
         frame: message.to_vec(),
     };
-    let sent = bus.send(frame).await;
+    let sent = stores::send(bus, frame).await;
     sent.map_err(|error| unavailable(&error.to_string()))
 }

@@ -26,6 +26,7 @@ mod resume;
 mod service;
 mod session;
 mod shares;
+mod stores;
 
 pub use bus::Announcer;
 pub use listen::{HttpListener, ListenOptions, RemoteAddress};

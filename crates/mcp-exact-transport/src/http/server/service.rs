@@ -32,6 +32,7 @@ use super::options::{AuthError, Authenticated, HttpServerOptions, ResponseHeader
 use super::response::{Refusal, ResponseBody, document, empty, refuse, too_many, unavailable};
 use super::session::Sessions;
 use super::shares::{Holder, Reached, Shares, Unread};
+use super::stores::Limited;
 use super::{checks, cors, get, legacy, post};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::store::BusSubscription;
@@ -93,8 +94,12 @@ impl HttpService {
     pub fn new(
         settings: Arc<ServerSettings>,
         handler: Arc<dyn ServerHandler>,
-        options: HttpServerOptions,
+        mut options: HttpServerOptions,
     ) -> Self {
+        let store = options.session_store.take();
+        options.session_store = store.map(|store| Arc::new(Limited(store)) as _);
+        let log = options.event_log.take();
+        options.event_log = log.map(|log| Arc::new(Limited(log)) as _);
         let path = options.path.as_deref().unwrap_or("/");
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
         let directory = directory.to_owned();

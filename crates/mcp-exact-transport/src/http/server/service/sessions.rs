@@ -10,6 +10,7 @@ use super::super::session::{NotAdded, Session, SessionLimits};
 use super::super::shares::Holder;
 use super::Inner;
 use crate::observe;
+use super::super::stores;
 use crate::store::BusMessage;
 
 impl Inner {
@@ -148,7 +149,7 @@ impl Inner {
             return Ok(());
         };
         let ended = BusMessage::SessionEnded { session: id };
-        let sent = bus.send(ended.clone()).await;
+        let sent = stores::send(&**bus, ended.clone()).await;
         sent.map_err(|error| {
             bus.publish(ended);
             unavailable(&error.to_string())

@@ -1,0 +1,191 @@
+//! Stores that fail, never answer or are slow: clients still get answers, and what was not saved is saved later.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use mcp_exact_session::Change;
+use mcp_exact_tests_transport::http::{INITIALIZE, call, respond};
+use mcp_exact_transport::event_log::{
+    EventLog, EventLogError, LogEvent, LogStream, MemoryEventLog, StoreFuture,
+};
+use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
+use mcp_exact_transport::store::{BusMessage, ChangeBus, MemoryChangeBus, SessionStore};
+use tokio::time::sleep;
+
+use crate::slow_log::{Fault, Faults, SlowLog};
+use crate::stores::{SlowStore, begin, read_until, service, wait_until};
+
+/// Request whose change of the session must be saved before it is answered.
+const SET_LEVEL: &str =
+    r#"{"jsonrpc":"2.0","id":999,"method":"logging/setLevel","params":{"level":"error"}}"#;
+/// Much more than the time after which a store is no longer waited for.
+const LONG: Duration = Duration::from_secs(600);
+
+/// Options of a server with this store, all of whose answers to calls are streams.
+fn options(store: &Arc<SlowStore>) -> HttpServerOptions {
+    HttpServerOptions {
+        session_store: Some(Arc::clone(store) as _),
+        stream_after: Duration::ZERO,
+        ..HttpServerOptions::default()
+    }
+}
+
+/// Starts two processes with this store.
+fn processes(store: &Arc<SlowStore>) -> (Arc<MemoryChangeBus>, HttpService, HttpService) {
+    let bus = Arc::new(MemoryChangeBus::default());
+    let process = || {
+        service(HttpServerOptions {
+            change_bus: Some(Arc::clone(&bus) as _),
+            ..options(store)
+        })
+    };
+    let (one, two) = (process(), process());
+    (bus, one, two)
+}
+
+/// Calls `echo` in a session; returns the status.
+async fn echo(service: &HttpService, id: &str) -> u16 {
+    let echoed = respond(
+        service,
+        "POST",
+        &[("mcp-session-id", id)],
+        &call(500, "echo", ""),
+    )
+    .await;
+    echoed.status().as_u16()
+}
+
+/// Sends a request in a task; returns the status of its response.
+fn send(service: &HttpService, id: &str, body: &str) -> tokio::task::JoinHandle<u16> {
+    let (service, id, body) = (service.clone(), id.to_owned(), body.to_owned());
+    tokio::spawn(async move {
+        let session = [("mcp-session-id", id.as_str())];
+        let response = respond(&service, "POST", &session, &body).await;
+        response.status().as_u16()
+    })
+}
+
+/// Requests get answers although the store never answers: those of sessions that the process has are served, and others are told to
+/// try again later. A session ends only when its client is told so.
+#[tokio::test(start_paused = true)]
+async fn silent_store_is_not_available() {
+    let store = Arc::new(SlowStore::default());
+    let (_, one, two) = processes(&store);
+    let id = begin(&one).await;
+    store.saving.set(Some(Fault::Hangs));
+    store.loading.set(Some(Fault::Hangs));
+    assert_eq!(echo(&one, &id).await, 200);
+    assert_eq!(send(&one, &id, SET_LEVEL).await.expect("no panic"), 200);
+    let session = [("mcp-session-id", id.as_str())];
+    let call = call(3, "echo", "");
+    for (service, method, headers, body) in [
+        (&one, "POST", &[][..], INITIALIZE),
+        (&two, "POST", &session, &*call),
+        (&two, "GET", &session, ""),
+        (&two, "DELETE", &session, ""),
+        (&one, "DELETE", &session, ""),
+    ] {
+        let response = respond(service, method, headers, body).await;
+        assert_eq!(response.status(), 503, "{method}");
+        assert!(response.headers().contains_key("retry-after"), "{method}");
+    }
+    store.saving.set(None);
+    store.loading.set(None);
+    assert_eq!(echo(&two, &id).await, 200);
+}
+
+/// A stream whose event the log does not confirm ends, and its client receives the event once when it resumes the stream
+/// (`basic/transports`, "Resumability and Redelivery").
+#[tokio::test(start_paused = true)]
+async fn event_that_is_not_confirmed_is_received_once() {
+    let log = Arc::new(SlowLog::default());
+    let service = service(HttpServerOptions {
+        event_log: Some(Arc::clone(&log) as _),
+        keep_alive: 2 * LONG,
+        ..HttpServerOptions::default()
+    });
+    let id = begin(&service).await;
+    let session = ("mcp-session-id", id.as_str());
+    let mut events = respond(&service, "GET", &[session], "").await.into_body();
+    let primed = read_until(&mut events, "\n\n").await;
+    let position = primed.lines().find_map(|line| line.strip_prefix("id: "));
+    assert_eq!(service.publish(&Change::Tools), 1);
+    let rest = events.collect().await.expect("infallible").to_bytes();
+    assert!(rest.is_empty(), "{rest:?}");
+    log.gate.permits.add_permits(100);
+    let headers = [session, ("last-event-id", position.expect("an id"))];
+    let mut resumed = respond(&service, "GET", &headers, "").await.into_body();
+    assert_eq!(service.publish(&Change::Prompts), 1);
+    let received = read_until(&mut resumed, "prompts/list_changed").await;
+    assert_eq!(
+        received.matches("tools/list_changed").count(),
+        1,
+        "{received}"
+    );
+}
+
+/// Appends the first event of stream 77.
+async fn append(log: &MemoryEventLog, id: &str, last: bool) {
+    let stream = LogStream {
+        session: id.into(),
+        stream: 77,
+    };
+    let event = LogEvent {
+        sequence: 1,
+        data: Bytes::from_static(b"{}"),
+        last,
+    };
+    log.append(&stream, vec![event]).await.expect("recorded");
+}
+
+/// Event log that completes each wait at once; counts the reads.
+#[derive(Default)]
+struct EagerLog {
+    /// Log that contains the events.
+    log: MemoryEventLog,
+    /// Counter of the reads.
+    reading: Faults,
+}
+
+impl EventLog for EagerLog {
+    fn append<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        events: Vec<LogEvent>,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        self.log.append(stream, events)
+    }
+
+    fn wait_after<'a>(&'a self, _: &'a LogStream, _: u64) -> StoreFuture<'a, (), EventLogError> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
+        Box::pin(async move {
+            let _ = self.reading.pass().await;
+            tokio::task::yield_now().await;
+            self.log.read_after(stream, after, max_bytes).await
+        })
+    }
+
+    fn trim<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        through: u64,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        self.log.trim(stream, through)
+    }
+
+    fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
+        self.log.remove_session(session)
+    }
+}
+
