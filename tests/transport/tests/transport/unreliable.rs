@@ -127,6 +127,23 @@ async fn event_that_is_not_confirmed_is_received_once() {
     );
 }
 
+/// If the log cannot tell whether a stream has ended, its client tries again, and does not wait for events that never come.
+#[tokio::test]
+async fn end_of_a_stream_is_not_guessed() {
+    let (store, log) = (Arc::new(SlowStore::default()), Arc::new(SlowLog::default()));
+    let service = service(HttpServerOptions {
+        change_bus: Some(Arc::new(MemoryChangeBus::default())),
+        event_log: Some(Arc::clone(&log) as _),
+        ..options(&store)
+    });
+    let id = begin(&service).await;
+    append(&log.log, &id, true).await;
+    log.reading.set(Some(Fault::FailsFrom(2)));
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", "77-1")];
+    let response = respond(&service, "GET", &headers, "").await;
+    assert_eq!(response.status(), 503);
+}
+
 /// Appends the first event of stream 77.
 async fn append(log: &MemoryEventLog, id: &str, last: bool) {
     let stream = LogStream {

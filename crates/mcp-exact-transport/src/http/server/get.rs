@@ -146,10 +146,7 @@ async fn resumed(
         Err(EventLogError::UnknownStream) if attachment.is_some() && after.sequence == 0 => {
             Vec::new()
         }
-        Err(EventLogError::Unavailable(_)) => {
-            let message = "the event log is not available; try again later";
-            return Err(unavailable(message));
-        }
+        Err(EventLogError::Unavailable(_)) => return Err(no_log()),
         Err(error) => return Err(gone(&error.to_string())),
     };
     if let Some(attachment) = attachment.as_ref().filter(|_| missed.is_empty())
@@ -159,7 +156,8 @@ async fn resumed(
     }
     let is_over = match missed.last() {
         Some(event) => event.last,
-        None => attachment.is_none() && has_ended_with(&**log, &key, after.sequence).await,
+        None if attachment.is_some() => false,
+        None => has_ended_with(&**log, &key, after.sequence).await?,
     };
     let is_elsewhere = attachment.is_none() && !is_over;
     let mut stream = EventStream::new(attachment.filter(|_| !is_over), options.keep_alive);
@@ -174,14 +172,28 @@ async fn resumed(
     Ok(stream)
 }
 
+/// Returns the response to a request that needs the event log while it is not available.
+fn no_log() -> Refusal {
+    unavailable("the event log is not available; try again later")
+}
+
 /// Returns true if the event with this sequence number is the last event of its stream.
-async fn has_ended_with(log: &dyn EventLog, key: &LogStream, sequence: u64) -> bool {
+async fn has_ended_with(
+    log: &dyn EventLog,
+    key: &LogStream,
+    sequence: u64,
+) -> Result<bool, Refusal> {
     let Some(before) = sequence.checked_sub(1) else {
-        return false;
+        return Ok(false);
     };
-    let read = log.read_after(key, before, 1).await;
-    let event = read.ok().and_then(|events| events.into_iter().next());
-    event.is_some_and(|event| event.sequence == sequence && event.last)
+    let events = match log.read_after(key, before, 1).await {
+        Ok(events) => events,
+        Err(EventLogError::Unavailable(_)) => return Err(no_log()),
+        // The log has removed the event.
+        Err(_) => return Ok(false),
+    };
+    let event = events.first();
+    Ok(event.is_some_and(|event| event.sequence == sequence && event.last))
 }
 
 /// Responds to a DELETE: ends the session.
