@@ -206,3 +206,26 @@ impl EventLog for EagerLog {
     }
 }
 
+/// A stream of another process is not read all the time, even if the log always says that there may be events.
+#[tokio::test(start_paused = true)]
+async fn eager_log_is_read_with_pauses() {
+    let (store, log) = (
+        Arc::new(SlowStore::default()),
+        Arc::new(EagerLog::default()),
+    );
+    let service = service(HttpServerOptions {
+        change_bus: Some(Arc::new(MemoryChangeBus::default())),
+        event_log: Some(Arc::clone(&log) as _),
+        ..options(&store)
+    });
+    let id = begin(&service).await;
+    append(&log.log, &id, false).await;
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", "77-1")];
+    let mut events = respond(&service, "GET", &headers, "").await.into_body();
+    let reading = tokio::spawn(async move { read_until(&mut events, "never").await });
+    sleep(Duration::from_secs(10)).await;
+    reading.abort();
+    let reads = log.reading.calls();
+    assert!((10..100).contains(&reads), "{reads}");
+}
+

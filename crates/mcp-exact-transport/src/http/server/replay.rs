@@ -21,6 +21,8 @@ pub(super) const MAX_BURST_BYTES: usize = 64 << 10;
 const PAGE_BYTES: usize = 1 << 20;
 /// Interval at which a stream of another process is read, if the log does not notify readers of new events.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Minimum pause between two waits for events of which the first one has found none.
+const MIN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Future that reads a page of events.
 type Reading = Pin<Box<dyn Future<Output = Result<Vec<LogEvent>, EventLogError>> + Send>>;
@@ -64,13 +66,20 @@ async fn next_events(
     key: LogStream,
     after: u64,
 ) -> Result<Vec<LogEvent>, EventLogError> {
+    // A log may complete the wait too early, all the time.
+    let mut pause = Duration::ZERO;
     loop {
         let events = log.read_after(&key, after, MAX_BURST_BYTES).await?;
         if !events.is_empty() {
             return Ok(events);
         }
-        if let Ok(waited) = tokio::time::timeout(POLL_INTERVAL, log.wait_after(&key, after)).await {
-            waited?;
+        tokio::time::sleep(pause).await;
+        match tokio::time::timeout(POLL_INTERVAL, log.wait_after(&key, after)).await {
+            Ok(waited) => {
+                waited?;
+                pause = (pause * 2).clamp(MIN_PAUSE, POLL_INTERVAL);
+            }
+            Err(_) => pause = Duration::ZERO,
         }
     }
 }
