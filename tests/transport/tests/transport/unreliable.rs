@@ -5,13 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use mcp_exact_session::Change;
+use mcp_exact_tests_transport::echo;
 use mcp_exact_tests_transport::http::{INITIALIZE, call, respond};
 use mcp_exact_transport::event_log::{
     EventLog, EventLogError, LogEvent, LogStream, MemoryEventLog, StoreFuture,
 };
-use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
+use mcp_exact_transport::http::server::{
+    HttpServerOptions, HttpService, NamedEndpointFuture, NamedEndpoints,
+};
 use mcp_exact_transport::store::{BusMessage, ChangeBus, MemoryChangeBus, SessionStore};
 use tokio::time::sleep;
 
@@ -46,8 +49,8 @@ fn processes(store: &Arc<SlowStore>) -> (Arc<MemoryChangeBus>, HttpService, Http
     (bus, one, two)
 }
 
-/// Calls `echo` in a session; returns the status.
-async fn echo(service: &HttpService, id: &str) -> u16 {
+/// Calls a tool in a session; returns the status.
+async fn call_echo(service: &HttpService, id: &str) -> u16 {
     let echoed = respond(
         service,
         "POST",
@@ -77,7 +80,7 @@ async fn silent_store_is_not_available() {
     let id = begin(&one).await;
     store.saving.set(Some(Fault::Hangs));
     store.loading.set(Some(Fault::Hangs));
-    assert_eq!(echo(&one, &id).await, 200);
+    assert_eq!(call_echo(&one, &id).await, 200);
     assert_eq!(send(&one, &id, SET_LEVEL).await.expect("no panic"), 200);
     let session = [("mcp-session-id", id.as_str())];
     let call = call(3, "echo", "");
@@ -94,7 +97,7 @@ async fn silent_store_is_not_available() {
     }
     store.saving.set(None);
     store.loading.set(None);
-    assert_eq!(echo(&two, &id).await, 200);
+    assert_eq!(call_echo(&two, &id).await, 200);
 }
 
 /// A stream whose event the log does not confirm ends, and its client receives the event once when it resumes the stream
@@ -229,3 +232,45 @@ async fn eager_log_is_read_with_pauses() {
     assert!((10..100).contains(&reads), "{reads}");
 }
 
+/// Named endpoints that are all the test server.
+struct EchoEndpoints(Arc<Faults>);
+
+impl NamedEndpoints for EchoEndpoints {
+    fn find(&self, _: &str) -> Option<NamedEndpointFuture> {
+        let faults = Arc::clone(&self.0);
+        Some(Box::pin(async move {
+            faults.pass().await?;
+            Ok((echo::server_settings(), Arc::new(echo::handle) as _))
+        }))
+    }
+}
+
+/// A session whose endpoint cannot serve now has not ended: its client tries again later.
+#[tokio::test]
+async fn endpoint_that_cannot_serve_ends_no_session() {
+    let (store, faults) = (Arc::new(SlowStore::default()), Arc::new(Faults::default()));
+    let post = async |headers: &[(&str, &str)], body: &str| {
+        let service = service(HttpServerOptions {
+            path: Some("/mcp".to_owned()),
+            endpoints: Some(Arc::new(EchoEndpoints(Arc::clone(&faults)))),
+            ..options(&store)
+        });
+        let mut request = http::Request::post("/mcp/one")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = Full::new(Bytes::from(body.to_owned()));
+        service.respond(request.body(body).expect("valid")).await
+    };
+    let begun = post(&[], INITIALIZE).await;
+    let id = begun.headers().get("mcp-session-id").expect("an id");
+    let session = [("mcp-session-id", id.to_str().expect("text"))];
+    let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+    faults.set(Some(Fault::FailsFrom(faults.calls() + 2)));
+    assert_eq!(post(&session, ping).await.status(), 503);
+    faults.set(None);
+    assert_eq!(post(&session, ping).await.status(), 200);
+}

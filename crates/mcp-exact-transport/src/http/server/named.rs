@@ -155,13 +155,13 @@ impl Inner {
         }))
     }
 
-    /// Returns the endpoint of a session; `None` if it does not exist any more.
-    pub(super) async fn face_of_session(self: &Arc<Self>, id: &str) -> Option<Arc<Face>> {
+    /// Returns the endpoint of a session, or the response if the endpoint cannot serve now.
+    pub(super) async fn face_of_session(self: &Arc<Self>, id: &str) -> Result<Arc<Face>, Refusal> {
         let named = id.split_once(SEPARATOR).and_then(|(name, _)| {
             let endpoint = self.find_named(name)?;
             Some((name.to_owned(), endpoint))
         });
-        self.face(named).await.ok()
+        self.face(named).await
     }
 
     /// Checks that every session that a request names is one of the endpoint `name`; status 404 otherwise.

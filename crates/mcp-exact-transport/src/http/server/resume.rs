@@ -40,7 +40,7 @@ pub(super) async fn find(
     let (record, ids_after) = take_block(inner, id, principal).await?;
     // A log that keeps last wills reports requests that are lost, as soon as their process is dead. It may be alive.
     let reports_lost = !keeps_last_wills(inner);
-    let face = inner.face_of_session(id).await.ok_or_else(unknown)?;
+    let face = inner.face_of_session(id).await?;
     let resumed = resume_server(&face.settings, &record.snapshot, ids_after, reports_lost);
     let (endpoint, lost) = resumed.map_err(|_| unknown())?;
     let id: Arc<str> = id.into();
