@@ -232,6 +232,24 @@ async fn eager_log_is_read_with_pauses() {
     assert!((10..100).contains(&reads), "{reads}");
 }
 
+/// Idle sessions end although the store never answers for one of them.
+#[tokio::test]
+async fn idle_sessions_end_although_one_cannot() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(HttpServerOptions {
+        idle: Duration::from_millis(400),
+        ..options(&store)
+    });
+    let stuck = begin(&service).await;
+    store.stuck.set(stuck).expect("set once");
+    let mut others = Vec::new();
+    for _ in 0..8 {
+        others.push(begin(&service).await);
+    }
+    store.gate.arrival().await;
+    wait_until("all sessions have ended", || service.sessions() == 0).await;
+}
+
 /// Named endpoints that are all the test server.
 struct EchoEndpoints(Arc<Faults>);
 

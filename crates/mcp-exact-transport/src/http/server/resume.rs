@@ -490,15 +490,13 @@ pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Renews the record of a session whose client sends no requests and only reads the standalone stream, before the
-/// record expires.
+/// Returns true if the record of a session whose client sends no requests and only reads the standalone stream is to be renewed before
+/// it expires.
 ///
 /// Records of HTTP+SSE sessions are renewed by a separate task.
-pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
+pub(super) fn is_renewal_due(inner: &Inner, session: &Session) -> bool {
     let is_due = session.is_in_use() && session.is_stale(inner.options().idle / 2);
-    if is_due && session.binding() == Binding::StreamableHttp {
-        save_again(inner, session).await;
-    }
+    is_due && session.binding() == Binding::StreamableHttp
 }
 
 /// Saves a record of an HTTP+SSE session, so that other processes forward messages of its client on the change bus.

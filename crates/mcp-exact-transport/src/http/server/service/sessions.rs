@@ -1,16 +1,19 @@
 //! Sessions of a service: which may begin, and how they end on this process and on all others.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+use tokio::task::JoinHandle;
 
 use super::super::response::{Refusal, too_many, unavailable};
 use super::super::resume;
 use super::super::session::{NotAdded, Session, SessionLimits};
 use super::super::shares::Holder;
+use super::super::stores;
 use super::Inner;
 use crate::observe;
-use super::super::stores;
 use crate::store::BusMessage;
 
 impl Inner {
@@ -205,6 +208,8 @@ fn not_added(error: NotAdded) -> Refusal {
 /// Periodically ends sessions that are idle or closed and renews the records of all other sessions, for the lifetime of
 /// the service.
 async fn sweep(inner: Weak<Inner>) {
+    // One that the store does not answer for does not keep the others waiting.
+    let mut turns: HashMap<Arc<str>, JoinHandle<()>> = HashMap::new();
     loop {
         let Some(idle) = inner.upgrade().map(|inner| inner.options.idle) else {
             return;
@@ -214,15 +219,27 @@ async fn sweep(inner: Weak<Inner>) {
         let Some(inner) = inner.upgrade() else {
             return;
         };
+        turns.retain(|_, turn| !turn.is_finished());
         for session in inner.sessions.all() {
-            if !session.is_idle(idle) {
-                resume::renew(&inner, &session).await;
-            } else if session.is_closed() {
-                // Its program has closed it. What fails is tried again.
-                let _ = inner.end_session(session.id(), Some(&session)).await;
-            } else {
-                inner.expire(&session).await;
+            let is_idle = session.is_idle(idle);
+            let is_due = is_idle || resume::is_renewal_due(&inner, &session);
+            if is_due && !turns.contains_key(session.id()) {
+                let id = Arc::clone(session.id());
+                let turn = sweep_session(Arc::clone(&inner), session, is_idle);
+                turns.insert(id, tokio::spawn(turn));
             }
         }
+    }
+}
+
+/// Ends a session that is idle or closed, or renews its record.
+async fn sweep_session(inner: Arc<Inner>, session: Arc<Session>, is_idle: bool) {
+    if !is_idle {
+        resume::save_again(&inner, &session).await;
+    } else if session.is_closed() {
+        // Its program has closed it. What fails is tried again.
+        let _ = inner.end_session(session.id(), Some(&session)).await;
+    } else {
+        inner.expire(&session).await;
     }
 }
