@@ -232,6 +232,48 @@ async fn eager_log_is_read_with_pauses() {
     assert!((10..100).contains(&reads), "{reads}");
 }
 
+/// A session whose record cannot be loaded delays no message of the bus for other sessions, nor their repair after a gap. It is loaded
+/// when the store works again.
+#[tokio::test(start_paused = true)]
+async fn session_that_cannot_be_loaded_delays_no_other() {
+    for fault in [Fault::Fails, Fault::FailsAfter(LONG), Fault::Hangs] {
+        let store = Arc::new(SlowStore::default());
+        let (bus, one, two) = processes(&store);
+        let (lame, other) = (begin(&one).await, begin(&one).await);
+        // Both processes have both.
+        assert_eq!(
+            (call_echo(&two, &lame).await, call_echo(&two, &other).await),
+            (200, 200)
+        );
+        let session = [("mcp-session-id", other.as_str())];
+        let mut events = respond(&two, "GET", &session, "").await.into_body();
+        sleep(LONG).await;
+        store.lame.set(lame.clone()).expect("set once");
+        store.loading.set(Some(fault));
+        let begun = store.loading.calls();
+        let saved = || BusMessage::SessionSaved {
+            session: lame.clone(),
+            origin: 1,
+        };
+        (0..50).for_each(|_| bus.publish(saved()));
+        one.publish(&Change::Tools);
+        let received = read_until(&mut events, "tools/list_changed").await;
+        assert!(received.contains("tools/list_changed"), "{fault:?}");
+        let loads = store.loading.calls() - begun;
+        assert!(loads <= 2, "{fault:?}: {loads}");
+        for _ in 0..2 {
+            bus.publish(BusMessage::Resync);
+            let received = read_until(&mut events, "prompts/list_changed").await;
+            assert!(received.contains("prompts/list_changed"), "{fault:?}");
+        }
+        store.loading.set(None);
+        sleep(LONG).await;
+        let failed = store.loading.calls();
+        sleep(LONG).await;
+        assert_eq!(store.loading.calls(), failed, "{fault:?}: all are loaded");
+    }
+}
+
 /// Idle sessions end although the store never answers for one of them.
 #[tokio::test]
 async fn idle_sessions_end_although_one_cannot() {

@@ -13,15 +13,16 @@ use bytes::Bytes;
 use mcp_exact_session::{
     Binding, Change, FrameContext, Principal, ReceiveError, StreamEnd, StreamKind,
 };
-use tokio::sync::{Notify, mpsc};
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::response::{Refusal, unavailable};
 use super::resume;
 use super::service::Inner;
 use super::session::Session;
-use crate::endpoint::{RequestContext, ServerHandle, is_batch, is_for_request_in_flight};
 use super::stores;
+use crate::endpoint::{RequestContext, ServerHandle, is_batch, is_for_request_in_flight};
 use crate::observe;
 use crate::store::{BusMessage, BusSubscription, ChangeBus};
 use crate::transport::Received;
@@ -56,14 +57,19 @@ impl std::fmt::Debug for Announcer {
 const MAX_QUEUED_MESSAGES: usize = 10_000;
 /// Maximum total size in bytes of the bus messages that wait to be handled, unless a single message is larger.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
-/// Maximum time for which the delivery of a message is retried while the queues of its session are full.
+/// Maximum time for which the delivery of a message is retried while the queues of its session are full, and for which messages wait
+/// while a session is loaded anew.
 const MAX_WAIT: Duration = Duration::from_millis(200);
+/// Maximum number of sessions that are being loaded anew while messages wait for another one.
+const MAX_LATE_REFRESHES: usize = 16;
 /// Interval of these retries of a delivery.
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
+/// Maximum number of sessions that are loaded at once after a gap.
+const MAX_RESTORES: usize = 64;
 /// Interval at which the task that repairs gaps checks that its service still exists.
 const RESYNC_CHECK: Duration = Duration::from_secs(10);
-/// Delay before a resync accesses an unavailable session store again.
+/// Delay before a refresh or resync accesses an unavailable session store again.
 const RESYNC_RETRY: Duration = Duration::from_secs(1);
 
 /// Number and size of the bus messages that this process has received but not handled.
@@ -118,6 +124,7 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
     let gaps = Arc::new(Notify::new());
     tokio::spawn(repair(Arc::downgrade(inner), Arc::downgrade(&gaps)));
     tokio::spawn(async move {
+        let mut refreshes = JoinSet::new();
         while let Some(message) = messages.recv().await {
             let Some(inner) = service.upgrade() else {
                 return;
@@ -126,7 +133,7 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
             if matches!(message, BusMessage::Resync) {
                 gaps.notify_one();
             } else {
-                take(&inner, message).await;
+                take(&inner, message, &mut refreshes).await;
             }
             // Nothing waits any more: whatever was lost, the state of every session is loaded anew.
             if messages.is_empty() && left.has_lost.swap(false, Ordering::AcqRel) {
@@ -147,28 +154,78 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
     }))
 }
 
-/// Reloads the sessions of this process after each gap of the bus, concurrently with the handling of messages; gaps
-/// that are reported in the meantime are repaired together afterwards.
+/// Reloads the sessions of this process after each gap of the bus, and announces all changes to the clients, because some changes
+/// may have been missed; concurrently with the handling of messages.
+///
+/// Gaps that are reported in the meantime are repaired together afterwards. Sessions that cannot be loaded are tried again.
 async fn repair(service: Weak<Inner>, gaps: Weak<Notify>) {
+    let mut left = Vec::new();
     while let Some(gap) = gaps.upgrade() {
-        let is_noted = timeout(RESYNC_CHECK, gap.notified()).await.is_ok();
+        let pause = if left.is_empty() {
+            RESYNC_CHECK
+        } else {
+            RESYNC_RETRY
+        };
+        let is_noted = timeout(pause, gap.notified()).await.is_ok();
         drop(gap);
         let Some(inner) = service.upgrade() else {
             return;
         };
         if is_noted {
-            resync(&inner).await;
+            for change in [Change::Tools, Change::Prompts, Change::Resources] {
+                inner.publish(&change);
+            }
+            left = inner.sessions.all();
         }
+        left = restore_all(&inner, left).await;
     }
 }
 
+/// Updates sessions of this process after messages were lost; returns those that cannot be loaded.
+async fn restore_all(inner: &Arc<Inner>, sessions: Vec<Arc<Session>>) -> Vec<Arc<Session>> {
+    let mut left = Vec::new();
+    for some in sessions.chunks(MAX_RESTORES) {
+        let mut restored = JoinSet::new();
+        for session in some.iter().filter(|session| !session.has_ended()) {
+            let (inner, session) = (Arc::clone(inner), Arc::clone(session));
+            restored.spawn(async move {
+                let is_restored = resume::restore(&inner, &session).await.is_ok();
+                if is_restored {
+                    announce_resources(&session);
+                }
+                (!is_restored).then_some(session)
+            });
+        }
+        while let Some(restored) = restored.join_next().await {
+            left.extend(restored.ok().flatten());
+        }
+    }
+    left
+}
+
 /// Handles a message of the bus.
-async fn take(inner: &Arc<Inner>, message: BusMessage) {
+///
+/// `refreshes` are the sessions that are being loaded anew.
+async fn take(inner: &Arc<Inner>, message: BusMessage, refreshes: &mut JoinSet<()>) {
     match message {
         BusMessage::SessionSaved { session, origin } => {
             let session = inner.sessions.get(&session);
-            if let Some(session) = session.filter(|_| !inner.is_origin(origin)) {
-                resume::refresh(inner, &session).await;
+            if let Some(session) = session.filter(|_| !inner.is_origin(origin))
+                && session.begin_refresh()
+            {
+                while refreshes.try_join_next().is_some() {}
+                // The next messages wait for it, unless the store is slow: they may belong to other sessions.
+                let patience = match refreshes.len() {
+                    ..MAX_LATE_REFRESHES => MAX_WAIT,
+                    _ => Duration::ZERO,
+                };
+                let (done, refreshed) = oneshot::channel::<()>();
+                let service = Arc::downgrade(inner);
+                refreshes.spawn(async move {
+                    refresh(service, session, patience).await;
+                    drop(done);
+                });
+                let _ = timeout(patience, refreshed).await;
             }
         }
         // A task of its own repairs gaps.
@@ -189,29 +246,40 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
                 session.end();
                 // A request of this process may have saved it after the other one has removed it.
                 // What cannot be removed goes by its lifetime.
-                let _ = resume::remove(inner, &session).await;
+                let inner = Arc::clone(inner);
+                tokio::spawn(async move { resume::remove(&inner, &session).await });
             }
         }
     }
 }
 
-/// Updates the sessions of this process after messages were lost, and announces all changes to the clients, because
-/// some changes may have been missed.
-async fn resync(inner: &Arc<Inner>) {
-    for session in inner.sessions.all() {
-        while resume::restore(inner, &session).await.is_err() {
+/// Loads a session that another process has saved; tries again until the store answers.
+///
+/// Announces the resources to its client if later messages have waited for it for no longer than `patience`.
+async fn refresh(service: Weak<Inner>, session: Arc<Session>, patience: Duration) {
+    let begun = Instant::now();
+    while let Some(inner) = service.upgrade()
+        && !session.has_ended()
+    {
+        let loaded = resume::refresh(&inner, &session).await;
+        drop(inner);
+        if loaded.is_err() {
             sleep(RESYNC_RETRY).await;
-        }
-        let subscribed = {
-            let endpoint = &session.shared().lock().endpoint;
-            endpoint.subscribed_changes().uris
-        };
-        for uri in subscribed {
-            ServerHandle::of(session.shared()).publish(&Change::Resource(uri));
+        } else if session.end_refresh() {
+            break;
         }
     }
-    for change in [Change::Tools, Change::Prompts, Change::Resources] {
-        inner.publish(&change);
+    if begun.elapsed() >= patience {
+        // Changes that were announced meanwhile were not sent to a client whose subscription was not known.
+        announce_resources(&session);
+    }
+}
+
+/// Announces to the client of a session that the resources may have changed to which it has subscribed.
+fn announce_resources(session: &Session) {
+    let subscribed = session.shared().lock().endpoint.subscribed_changes().uris;
+    for uri in subscribed {
+        ServerHandle::of(session.shared()).publish(&Change::Resource(uri));
     }
 }
 

@@ -470,9 +470,16 @@ fn reconcile(session: &Session, record: &SessionRecord) -> bool {
 /// session.
 ///
 /// If the store has lost the latest record of this process, saves the session again.
-pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
+///
+/// # Errors
+///
+/// Returns an error if the store is unavailable.
+pub(super) async fn refresh(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+) -> Result<(), SessionStoreError> {
     let Some(store) = &inner.options().session_store else {
-        return;
+        return Ok(());
     };
     let is_stored = {
         let _turn = session.saving.lock().await;
@@ -481,13 +488,14 @@ pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
             Ok(None) => true,
             Err(error) => {
                 observe::store_failed("loading a session", &error);
-                true
+                return Err(error);
             }
         }
     };
     if !is_stored {
         save_again(inner, session).await;
     }
+    Ok(())
 }
 
 /// Returns true if the record of a session whose client sends no requests and only reads the standalone stream is to be renewed before

@@ -64,6 +64,8 @@ struct State {
     lineage: Lineage,
     /// True while a snapshot that was taken is being saved.
     is_saving: bool,
+    /// State of the copy of a record that another process saves.
+    refresh: Refresh,
     /// True once the client has sent a request in the session.
     is_used: bool,
     /// True if the session has ended.
@@ -71,6 +73,17 @@ struct State {
     /// True if no process serves the session any more, so that events that are still being recorded must be removed
     /// from the log.
     is_forgotten: bool,
+}
+
+/// State of the copy of a record that another process saves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refresh {
+    /// The copy is up to date.
+    Done,
+    /// The record is being loaded.
+    Loading,
+    /// The record was saved again while it was being loaded.
+    LoadingAgain,
 }
 
 impl State {
@@ -118,6 +131,7 @@ impl Session {
                 last_saved: Instant::now(),
                 lineage: Lineage::default(),
                 is_saving: false,
+                refresh: Refresh::Done,
                 is_used: false,
                 has_ended: false,
                 is_forgotten: false,
@@ -202,6 +216,30 @@ impl Session {
         let snapshot = endpoint.take_snapshot()?;
         self.lock().is_saving = true;
         Some((snapshot, SaveGuard(self)))
+    }
+
+    /// Records that another process has saved the session; returns false if its record is being loaded already, and will be loaded again.
+    pub(super) fn begin_refresh(&self) -> bool {
+        let refresh = &mut self.lock().refresh;
+        let begins = *refresh == Refresh::Done;
+        *refresh = if begins {
+            Refresh::Loading
+        } else {
+            Refresh::LoadingAgain
+        };
+        begins
+    }
+
+    /// Records that the record was loaded; returns false if it must be loaded again.
+    pub(super) fn end_refresh(&self) -> bool {
+        let refresh = &mut self.lock().refresh;
+        let ends = *refresh == Refresh::Loading;
+        *refresh = if ends {
+            Refresh::Done
+        } else {
+            Refresh::Loading
+        };
+        ends
     }
 
     /// Records the time at which the session was saved, and the lineage of its record.
