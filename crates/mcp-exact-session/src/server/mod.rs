@@ -148,6 +148,8 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     reserved_id: u64,
     /// Last stream number that the latest snapshot has reserved.
     reserved_stream: u64,
+    /// Last wire id and last stream number that a saved snapshot has reserved.
+    saved_ids: (u64, u64),
     /// Highest wire id or stream number that other processes have reserved for the session.
     highest_foreign_id: u64,
     /// Metadata of the last request without a session, which many clients send unchanged with each request.
@@ -185,6 +187,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             snapshot_version: 0,
             reserved_id: last_id,
             reserved_stream: 0,
+            saved_ids: (last_id, 0),
             highest_foreign_id: 0,
             last_meta: None,
         }

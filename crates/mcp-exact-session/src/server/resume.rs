@@ -194,11 +194,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// them. A newly resumed endpoint then needs no snapshot before its first message.
     pub fn reserve_ids_until(&mut self, last: u64) {
         (self.reserved_id, self.reserved_stream) = (last, last);
+        self.saved_ids = (last, last);
         self.is_snapshot_due = false;
+    }
+
+    /// Returns true if a wire id or stream number is in use that no saved snapshot has reserved, so that messages have to wait for the
+    /// snapshot that is being saved.
+    pub fn uses_unsaved_ids(&self) -> bool {
+        let (id, stream) = self.saved_ids;
+        self.core.pending.last_id() > id || self.core.streams.last_id() > stream
     }
 
     /// Records that the latest snapshot was saved.
     pub fn record_saved_snapshot(&mut self) {
+        self.saved_ids = (self.reserved_id, self.reserved_stream);
         // Later changes are part of the next snapshot.
         if !self.is_snapshot_due {
             self.unsaved_changes = UnsavedChanges::default();

@@ -71,6 +71,95 @@ fn send(service: &HttpService, id: &str, body: &str) -> tokio::task::JoinHandle<
     })
 }
 
+/// A message does not wait for a save that it does not need, so that a client with many requests still receives it.
+#[tokio::test]
+async fn streams_do_not_wait_for_saves_of_requests() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(options(&store));
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let mut events = respond(&service, "GET", &session, "").await.into_body();
+    let begun = store.saving.calls();
+    store.saving.set(Some(Fault::Hangs));
+    let call = send(&service, &id, &call(2, "echo", ""));
+    wait_until("the session is being saved", || {
+        store.saving.calls() > begun
+    })
+    .await;
+    assert_eq!(service.publish(&Change::Tools), 1);
+    read_until(&mut events, "list_changed").await;
+    call.abort();
+}
+
+/// A session whose records the store never takes, because others replace them all the time, is served nevertheless.
+#[tokio::test]
+async fn streams_are_sent_although_every_record_is_superseded() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(options(&store));
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    store.is_superseded.store(true, Ordering::Relaxed);
+    assert_eq!(send(&service, &id, SET_LEVEL).await.expect("no panic"), 200);
+    let response = respond(&service, "POST", &session, &call(2, "steps", "")).await;
+    let received = read_until(&mut response.into_body(), "done").await;
+    assert!(received.contains("done"), "{received}");
+}
+
+/// Streams that wait for a save that fails do not wait for an attempt each.
+#[tokio::test(start_paused = true)]
+async fn streams_wait_for_a_failing_store_together() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(options(&store));
+    let id = begin(&service).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let mut streams = Vec::new();
+    for number in 0..20 {
+        let slow = call(2 + number, "slow", "");
+        streams.push(respond(&service, "POST", &session, &slow).await.into_body());
+    }
+    let begun = store.saving.calls();
+    store
+        .saving
+        .set(Some(Fault::FailsAfter(Duration::from_secs(5))));
+    let level = send(&service, &id, SET_LEVEL);
+    for mut stream in streams {
+        assert!(
+            read_until(&mut stream, "\"slow\"")
+                .await
+                .contains("\"slow\"")
+        );
+    }
+    assert_eq!(level.await.expect("no panic"), 200);
+    assert_eq!(store.saving.calls() - begun, 1);
+}
+
+/// What could not be saved is saved as soon as the store works again, even if the client sends nothing more.
+#[tokio::test(start_paused = true)]
+async fn sessions_are_saved_once_the_store_works_again() {
+    let store = Arc::new(SlowStore::default());
+    let service = service(options(&store));
+    let id = begin(&service).await;
+    let begun = store.saving.calls();
+    store.saving.set(Some(Fault::Fails));
+    assert_eq!(send(&service, &id, SET_LEVEL).await.expect("no panic"), 200);
+    sleep(LONG).await;
+    // The attempts become rare.
+    let attempts = store.saving.calls() - begun;
+    assert!(attempts < 100, "{attempts}");
+    store.saving.set(None);
+    sleep(LONG).await;
+    let record = store
+        .store
+        .load(&id)
+        .await
+        .expect("loaded")
+        .expect("a record");
+    assert!(record.snapshot.contains("error"), "{}", record.snapshot);
+    let attempts = store.saving.calls();
+    sleep(LONG).await;
+    assert_eq!(store.saving.calls(), attempts);
+}
+
 /// Requests get answers although the store never answers: those of sessions that the process has are served, and others are told to
 /// try again later. A session ends only when its client is told so.
 #[tokio::test(start_paused = true)]

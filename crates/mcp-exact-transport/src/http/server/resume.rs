@@ -3,11 +3,14 @@
 //! A resumed session continues with its negotiated revision and capabilities. New ids of a resumed session come from a
 //! block that no other process uses.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use mcp_exact_session::{Binding, Principal, Snapshot, SnapshotDue};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::response::{Refusal, refuse, unavailable};
 use super::service::Inner;
@@ -19,6 +22,13 @@ use crate::store::{Lineage, SessionRecord, SessionStore, SessionStoreError};
 
 /// Maximum number of attempts to save a session while other processes save it concurrently.
 const MAX_SAVE_ATTEMPTS: usize = 8;
+/// Minimum pause after a failed attempt to save a session, during which nobody makes another one. The pause is as long as the
+/// attempt, so that clients wait for at most half of the time.
+const MIN_SAVE_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum pause after a failed attempt to save a session.
+const MAX_SAVE_PAUSE: Duration = Duration::from_secs(10);
+/// Maximum time for which anybody waits for a save after an attempt that failed.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of id blocks of a session; ids are at most 2^53.
 const BLOCK_COUNT: u64 = (1 << 53) / BLOCK_IDS;
 
@@ -324,25 +334,82 @@ pub(super) async fn restore(
 }
 
 /// Saves a session if its snapshot is at least as urgent as `least`, or if `in_any_case` is true.
+///
+/// A session that cannot be saved still lives as long as the process, and is saved as soon as the store works again.
 async fn save_if(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
     in_any_case: bool,
     least: SnapshotDue,
 ) -> Result<(), SessionStoreError> {
-    let (inner, session) = (Arc::clone(inner), Arc::clone(session));
+    check_pause(session)?;
+    let patience = match session.saves_again_at() {
+        None => Duration::MAX,
+        Some(_) => PATIENCE,
+    };
     // A task of its own: a client that leaves does not stop what other streams wait for.
-    let task = tokio::spawn(async move {
-        let _turn = session.saving.lock().await;
-        let saved = save_in_turn(&inner, &session, in_any_case, least).await;
-        if let Err(error) = &saved {
-            // A session that cannot be saved still lives as long as the process. The next request tries again.
-            session.shared().lock().endpoint.record_failed_snapshot();
-            observe::store_failed("saving a session", error);
+    let (inner, session) = (Arc::clone(inner), Arc::clone(session));
+    let task = tokio::spawn(attempt(inner, session, in_any_case, least));
+    match timeout(patience, task).await {
+        Ok(Ok(saved)) => saved,
+        Ok(Err(error)) => Err(SessionStoreError::Unavailable(error.into())),
+        Err(_) => Err(not_saved_lately()),
+    }
+}
+
+/// Implements [`save_if`] in turn with others.
+async fn attempt(
+    inner: Arc<Inner>,
+    session: Arc<Session>,
+    in_any_case: bool,
+    least: SnapshotDue,
+) -> Result<(), SessionStoreError> {
+    let _turn = session.saving.lock().await;
+    // Whoever has waited for a save that failed does not wait for another one.
+    check_pause(&session)?;
+    let begun = Instant::now();
+    let saved = save_in_turn(&inner, &session, in_any_case, least).await;
+    if let Err(error) = &saved {
+        session.shared().lock().endpoint.record_failed_snapshot();
+        observe::store_failed("saving a session", error);
+        let pause = begun.elapsed().clamp(MIN_SAVE_PAUSE, MAX_SAVE_PAUSE);
+        if session.pause_saving(pause) {
+            tokio::spawn(retry(&inner, &session));
         }
-        saved
-    });
-    task.await.unwrap_or(Ok(()))
+    }
+    saved
+}
+
+/// Checks that no attempt to save the session has failed just now.
+fn check_pause(session: &Session) -> Result<(), SessionStoreError> {
+    match session.saves_again_at() {
+        Some(at) if at > Instant::now() => Err(not_saved_lately()),
+        _ => Ok(()),
+    }
+}
+
+fn not_saved_lately() -> SessionStoreError {
+    SessionStoreError::Unavailable("the session could not be saved a short time ago".into())
+}
+
+/// Saves a session whose last save has failed, as soon as the store works again.
+fn retry(inner: &Arc<Inner>, session: &Arc<Session>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let (service, session) = (Arc::downgrade(inner), Arc::downgrade(session));
+    let mut pause = MIN_SAVE_PAUSE;
+    Box::pin(async move {
+        loop {
+            sleep(pause).await;
+            pause = (pause * 2).min(MAX_SAVE_PAUSE);
+            let (Some(inner), Some(session)) = (service.upgrade(), session.upgrade()) else {
+                return;
+            };
+            let saved = attempt(inner, Arc::clone(&session), false, SnapshotDue::Now).await;
+            // Somebody else may have failed in the meantime.
+            if saved.is_ok() && session.end_pause() {
+                return;
+            }
+        }
+    })
 }
 
 /// Saves a session under the conditions of [`save_if`]; the caller must hold the lock `saving` of the session.
@@ -401,7 +468,7 @@ async fn save_in_turn(
         }
     }
     // Others save it all the time. What is not saved here is in the next snapshot.
-    Ok(())
+    Err(SessionStoreError::Superseded)
 }
 
 /// Returns a random number for a record.

@@ -62,8 +62,10 @@ struct State {
     last_saved: Instant,
     /// Lineage of the latest record that this process has saved or merged.
     lineage: Lineage,
-    /// True while a snapshot that was taken is being saved.
-    is_saving: bool,
+    /// Urgency of the snapshot that is being saved; [`SnapshotDue::NotDue`] if none is.
+    saving: SnapshotDue,
+    /// Time before which no attempt to save the session is made, because the last one has failed.
+    saves_again_at: Option<tokio::time::Instant>,
     /// State of the copy of a record that another process saves.
     refresh: Refresh,
     /// True once the client has sent a request in the session.
@@ -130,7 +132,8 @@ impl Session {
                 last_used: Instant::now(),
                 last_saved: Instant::now(),
                 lineage: Lineage::default(),
-                is_saving: false,
+                saving: SnapshotDue::NotDue,
+                saves_again_at: None,
                 refresh: Refresh::Done,
                 is_used: false,
                 has_ended: false,
@@ -197,9 +200,17 @@ impl Session {
 
     /// Returns true if a snapshot must be saved before any output is sent, or is being saved.
     pub(super) fn must_save(&self) -> bool {
-        let shared = self.shared.lock();
-        // Somebody who only waits for the lock `saving` has taken no snapshot: streams that wait for each other would never send.
-        shared.endpoint.snapshot_due() == SnapshotDue::Now || self.lock().is_saving
+        let endpoint = &self.shared.lock().endpoint;
+        if endpoint.snapshot_due() == SnapshotDue::Now {
+            return true;
+        }
+        // Somebody who only waits for the lock `saving` has taken no snapshot: streams that wait for each other would never send. Nor would
+        // they if they waited for what requests save all the time and no message needs.
+        match self.lock().saving {
+            SnapshotDue::NotDue => false,
+            SnapshotDue::Soon => endpoint.uses_unsaved_ids(),
+            SnapshotDue::Now => true,
+        }
     }
 
     /// Takes a snapshot to save, if one is at least as urgent as `least`, or `in_any_case`. It counts as being saved until the guard
@@ -210,12 +221,34 @@ impl Session {
         least: SnapshotDue,
     ) -> Option<(Snapshot, SaveGuard<'_>)> {
         let endpoint = &mut self.shared.lock().endpoint;
-        if !in_any_case && endpoint.snapshot_due() < least {
+        let due = endpoint.snapshot_due();
+        if !in_any_case && due < least {
             return None;
         }
         let snapshot = endpoint.take_snapshot()?;
-        self.lock().is_saving = true;
+        self.lock().saving = due.max(SnapshotDue::Soon);
         Some((snapshot, SaveGuard(self)))
+    }
+
+    /// Begins a pause after a failed attempt to save the session; returns false if a task already tries again.
+    pub(super) fn pause_saving(&self, pause: Duration) -> bool {
+        let end = tokio::time::Instant::now() + pause;
+        self.lock().saves_again_at.replace(end).is_none()
+    }
+
+    /// Returns the end of the last pause after a failed attempt, if the session was not saved since.
+    pub(super) fn saves_again_at(&self) -> Option<tokio::time::Instant> {
+        self.lock().saves_again_at
+    }
+
+    /// Forgets the last pause, because nothing is to be saved; returns false if the pause is not over.
+    pub(super) fn end_pause(&self) -> bool {
+        let at = &mut self.lock().saves_again_at;
+        let is_over = at.is_none_or(|end| end <= tokio::time::Instant::now());
+        if is_over {
+            *at = None;
+        }
+        is_over
     }
 
     /// Records that another process has saved the session; returns false if its record is being loaded already, and will be loaded again.
@@ -246,6 +279,7 @@ impl Session {
     pub(super) fn record_save(&self, lineage: Lineage) {
         let mut state = self.lock();
         (state.last_saved, state.lineage) = (Instant::now(), lineage);
+        state.saves_again_at = None;
     }
 
     /// Records the lineage of a stored record from which the session was resumed or with which it was merged.
@@ -436,7 +470,7 @@ pub(super) struct SaveGuard<'s>(&'s Session);
 
 impl Drop for SaveGuard<'_> {
     fn drop(&mut self) {
-        self.0.lock().is_saving = false;
+        self.0.lock().saving = SnapshotDue::NotDue;
     }
 }
 

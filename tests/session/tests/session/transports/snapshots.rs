@@ -126,6 +126,32 @@ fn resumed_ids_are_new() {
     assert!(!used.contains(&message["id"].to_string()));
 }
 
+/// Ids that only the latest snapshot has reserved count as unsaved until it is saved: messages with such ids have to wait for it, and
+/// others need not.
+#[test]
+fn ids_of_an_unsaved_snapshot_are_unsaved() {
+    let mut server =
+        CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({ "roots": {} }));
+    server.endpoint.take_snapshot().expect("a session");
+    server.endpoint.record_saved_snapshot();
+    for number in 0..300 {
+        if number == 200 {
+            server.endpoint.take_snapshot().expect("a session");
+        }
+        assert_eq!(server.endpoint.uses_unsaved_ids(), number > 256, "{number}");
+        let options = CallOptions::default();
+        let asked = (server.endpoint).request(Scope::Peer, "roots/list", None, options, Time::ZERO);
+        let Ok(key) = asked else {
+            panic!("{asked:?}");
+        };
+        assert_ne!(server.endpoint.snapshot_due(), SnapshotDue::Now, "{number}");
+        server.endpoint.cancel(key, "enough", Time::ZERO);
+        server.take_messages();
+    }
+    server.endpoint.record_saved_snapshot();
+    assert!(!server.endpoint.uses_unsaved_ids());
+}
+
 /// "Every request ends once": when the client resumes the stream of a request that was in flight when the process died,
 /// the client receives an error that reports the loss, with an event id above all ids that may have been used.
 #[test]
