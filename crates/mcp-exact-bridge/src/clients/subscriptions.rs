@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use mcp_exact_session::{Filter, PeerError, Principal};
 use parking_lot::Mutex;
@@ -190,16 +189,7 @@ async fn listen_to(
         }
         // An unreachable server does not delay the changes of the other servers.
         established(None);
-        if began.elapsed() > STABLE_SUBSCRIPTION {
-            backoff.reset();
-        }
-        // A server with credentials per user has no failure that all users share, and so no delay of its own.
-        let delay = match backend.users() {
-            Some(_) => backoff.next(),
-            None => SUBSCRIPTION_RETRY_DELAY,
-        };
-        tokio::time::sleep(delay).await;
-        backend.wait_until_retry().await;
+        backend.wait_to_renew(began, &mut backoff).await;
         let (client, server) = (request.client.clone(), Arc::clone(backend));
         begin = Arc::new(move |_| {
             // Changes may have been missed while the server was unreachable.
@@ -208,9 +198,3 @@ async fn listen_to(
         });
     }
 }
-
-/// Time after which a subscription that ends is renewed without a longer delay.
-const STABLE_SUBSCRIPTION: Duration = Duration::from_secs(60);
-
-/// Delay before a subscription to one of many servers is renewed.
-const SUBSCRIPTION_RETRY_DELAY: Duration = Duration::from_millis(100);

@@ -2,11 +2,14 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_exact_session::{Filter, IncomingRequest, PeerError, Principal};
 use mcp_exact_transport::RequestContext;
+use tokio::time::Instant;
 
 use crate::around::apps;
+use crate::around::backoff::Backoff;
 use crate::around::gate::{self, Admitted, Gate};
 use crate::around::live::LiveRules;
 use crate::around::metrics::ServerState;
@@ -16,6 +19,12 @@ use crate::around::server_uris::ServerUris;
 use crate::route::stateless::{OnEstablished, Stateless, SubscriptionRequest};
 use crate::servers::backend::Backend;
 use crate::servers::upstream::Upstream;
+
+/// Time after which a subscription that ends is renewed without a longer delay.
+const STABLE_SUBSCRIPTION: Duration = Duration::from_secs(60);
+
+/// Delay before a subscription to a server that cannot be reached is renewed, besides the server's own.
+const UNREACHABLE_DELAY: Duration = Duration::from_millis(100);
 
 /// Server that a bridge relays requests to.
 pub(crate) struct Server {
@@ -75,6 +84,22 @@ impl Server {
             ended = self.stateless.listen(request, filter, principal, established) => ended,
             () = replaced => Ok(()),
         }
+    }
+
+    /// Waits before a subscription that `began` and has ended is renewed. A server that can be reached, but refuses subscriptions or
+    /// ends them early, is asked less and less often.
+    pub(crate) async fn wait_to_renew(&self, began: Instant, backoff: &mut Backoff) {
+        if began.elapsed() > STABLE_SUBSCRIPTION {
+            backoff.reset();
+        }
+        // The failure of a server with credentials per user is of one user, and makes the server unreachable to nobody else.
+        let delay = if self.is_unreachable() {
+            UNREACHABLE_DELAY
+        } else {
+            backoff.next()
+        };
+        tokio::time::sleep(delay).await;
+        self.wait_until_retry().await;
     }
 
     /// Replaces the upstream of the server. Open connections take no further calls, and end after those in flight.

@@ -12,7 +12,7 @@ use mcp_exact::transport::ClientHandle;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{ClientChange, Input, JsonObject, Resource, Server, revisions};
-use mcp_exact_bridge::{AccessRule, Bridge, Options, Rules, Update, Upstream};
+use mcp_exact_bridge::{AccessRule, Bridge, Options, Rules, SharedUpstream, Update, Upstream};
 use mcp_exact_session::{CallOptions, Change, ClientConfig, ClientEvent, Identity, Json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -22,6 +22,8 @@ use crate::common::{
 };
 use crate::isolation::{connect_as, listen_by_header, outcome_of};
 use crate::matrix::wait_until;
+use crate::own_uris::{named, revision};
+use crate::scripted::{EXIT, Scripted, text_of};
 
 /// Time limit for the arrival of a change.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -182,6 +184,64 @@ async fn refused_subscriptions_are_retried() {
         assert!(notified.is_ok(), "client {of_client}");
         assert_eq!(left.load(Relaxed), 0, "client {of_client}");
         drop(subscription);
+        client.close();
+    }
+}
+
+/// A server that refuses each subscription, or ends each connection, is asked less and less often: as one of many by clients without
+/// sessions, and where sessions share it.
+#[tokio::test(start_paused = true)]
+async fn subscriptions_that_never_last_are_renewed_rarely() {
+    for (case, of_client) in [
+        ("refused", "2026-07-28"),
+        ("ended", "2026-07-28"),
+        ("shared", "2025-11-25"),
+    ] {
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&attempts);
+        let ending = Scripted::new(revision("2025-11-25"), move |message: &JsonObject| {
+            if text_of(message, "method") != "notifications/initialized" {
+                return Vec::new();
+            }
+            count.fetch_add(1, Relaxed);
+            vec![EXIT.to_owned()]
+        });
+        let count = Arc::clone(&attempts);
+        let refusing = Intercepted {
+            server: server(revision("2026-07-28")),
+            answer: Arc::new(move |method: &str, _: &JsonObject| {
+                (method == "subscriptions/listen").then(|| {
+                    count.fetch_add(1, Relaxed);
+                    r#""error":{"code":-32601,"message":"no"}"#.to_owned()
+                })
+            }),
+        };
+        let bridge = if case == "shared" {
+            Bridge::new(SharedUpstream(ending), Options::default()).await
+        } else {
+            let other = InMemory::new(&server(revision("2025-11-25")));
+            let first: Arc<dyn Upstream> = match case {
+                "ended" => Arc::new(ending),
+                _ => Arc::new(refusing),
+            };
+            let all: Vec<(&str, Arc<dyn Upstream>)> =
+                vec![("first", first), ("other", Arc::new(other))];
+            Bridge::many(named(all), Options::default()).await
+        };
+        let bridge = bridge.expect(case);
+        let client = handle_with(&bridge, revision(of_client), |_| {}).await;
+        let (method, params) = match case {
+            "shared" => ("tools/list", "{}"),
+            _ => (
+                "subscriptions/listen",
+                r#"{"notifications":{"toolsListChanged":true}}"#,
+            ),
+        };
+        let request = client.request(method, Some(object(params)), <_>::default(), None);
+        let _listening = tokio::spawn(request.expect("a request"));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let attempts = attempts.load(Relaxed);
+        assert!((3..20).contains(&attempts), "{case}: {attempts} attempts");
         client.close();
     }
 }

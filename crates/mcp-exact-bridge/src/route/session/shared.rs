@@ -14,6 +14,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::RequestContext;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 use super::Session;
 use crate::around::backoff::Backoff;
@@ -114,6 +115,7 @@ async fn keep_listening(
         let established: OnEstablished = Arc::new(move |_| {
             established.send_replace(true);
         });
+        let began = Instant::now();
         let mut next = JoinSet::new();
         let (from, to, principal) = (Arc::clone(&server), request.clone(), principal.clone());
         next.spawn(async move {
@@ -122,14 +124,11 @@ async fn keep_listening(
                 tracing::debug!(error = error.message(), "a shared subscription has ended");
             }
         });
-        if is_established.wait_for(|is| *is).await.is_ok() {
-            backoff.reset();
-            if std::mem::take(&mut has_gap) {
-                server.miss_changes();
-                let resources = uris.into_iter().map(Change::Resource);
-                for change in EVERY_LIST.into_iter().chain(resources) {
-                    request.publish(change);
-                }
+        if is_established.wait_for(|is| *is).await.is_ok() && std::mem::take(&mut has_gap) {
+            server.miss_changes();
+            let resources = uris.into_iter().map(Change::Resource);
+            for change in EVERY_LIST.into_iter().chain(resources) {
+                request.publish(change);
             }
         }
         // The previous subscription ends after the next one is in place.
@@ -142,7 +141,6 @@ async fn keep_listening(
             },
         }
         has_gap = true;
-        tokio::time::sleep(backoff.next()).await;
-        server.wait_until_retry().await;
+        server.wait_to_renew(began, &mut backoff).await;
     }
 }
