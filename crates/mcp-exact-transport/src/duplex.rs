@@ -312,7 +312,9 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         if self.timer.deadline().into_std() != next {
             self.timer.as_mut().reset(Instant::from_std(next));
         }
-        if self.timer.as_mut().poll(cx).is_pending() {
+        // Input that is no message, and never ends, leaves nothing of the task's budget.
+        let timer = std::pin::pin!(coop::unconstrained(self.timer.as_mut()));
+        if timer.poll(cx).is_pending() {
             return Ok(false);
         }
         let now = Instant::now().into_std();
@@ -512,5 +514,54 @@ mod tests {
             shared.lock().endpoint.accepted_messages,
             ["one", "two", "three"]
         );
+    }
+
+    /// Transport of a peer that sends blank lines without end: reading them uses up the budget of the task.
+    struct BlankLines(Vec<u8>);
+
+    impl Transport for BlankLines {
+        fn poll_receive(
+            &mut self,
+            cx: &mut Context<'_>,
+            _: &mut dyn FnMut(Received<'_>) -> bool,
+        ) -> Poll<io::Result<bool>> {
+            loop {
+                ready!(coop::poll_proceed(cx)).made_progress();
+            }
+        }
+
+        fn output(&mut self) -> &mut Vec<u8> {
+            &mut self.0
+        }
+
+        fn end_frame(&mut self) {}
+
+        fn queued(&self) -> usize {
+            0
+        }
+
+        fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Input that is no message, and never ends, does not keep the timeouts from expiring.
+    #[tokio::test]
+    async fn endless_input_stops_no_timer() {
+        let shared = FullEndpoint::shared(0);
+        shared.lock().endpoint.deadline = Some(clock::now());
+        let (notify, options) = (Arc::default(), ConnectionOptions::default());
+        let transport = BlankLines(Vec::new());
+        let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
+        for _ in 0..100 {
+            let pending = poll_fn(|cx| Poll::Ready(driver.poll(cx).is_pending()));
+            assert!(pending.await);
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(shared.lock().endpoint.deadline, None);
     }
 }

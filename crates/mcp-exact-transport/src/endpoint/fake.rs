@@ -16,6 +16,8 @@ pub(crate) struct FullEndpoint {
     pub(crate) refusals: usize,
     /// Messages that the endpoint has accepted.
     pub(crate) accepted_messages: Vec<String>,
+    /// Time at which a timeout of the endpoint expires.
+    pub(crate) deadline: Option<Time>,
 }
 
 impl FullEndpoint {
@@ -88,10 +90,12 @@ impl Endpoint for FullEndpoint {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        None
+        self.deadline
     }
 
-    fn handle_timeout(&mut self, _: Time) {}
+    fn handle_timeout(&mut self, _: Time) {
+        self.deadline = None;
+    }
 
     fn shutdown(&mut self, _: Time) {}
 
