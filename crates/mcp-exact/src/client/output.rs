@@ -141,7 +141,8 @@ impl ToolOutput {
 
     /// Returns the result as text for a model, one line or more for each content block: the text of text blocks and embedded
     /// text resources, the URI of resource links and embedded binary resources as `[resource URI]`, and only the type of other
-    /// content, such as `[image, image/png]`. A result without text ends with its structured content as JSON. The text does
+    /// content, such as `[image, image/png]`, with the size of a block whose type MCP does not define, such as
+    /// `[html, 57 bytes not shown]`. A result without text ends with its structured content as JSON. The text does
     /// not say whether the tool [failed](Self::is_error).
     ///
     /// ```
@@ -392,6 +393,9 @@ fn block_text(block: &JsonObject) -> Option<String> {
     }
 }
 
+/// Types of content blocks that MCP defines.
+const CONTENT_TYPES: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
+
 /// Returns what a model reads of a content block.
 fn block_for_model(block: &JsonObject) -> String {
     if let Some(text) = block_text(block) {
@@ -408,7 +412,8 @@ fn block_for_model(block: &JsonObject) -> String {
     match (uri, string_member(block, "mimeType")) {
         (Some(uri), _) => format!("[resource {uri}]"),
         (None, Some(media_type)) => format!("[{kind}, {media_type}]"),
-        (None, None) => format!("[{kind}]"),
+        (None, None) if CONTENT_TYPES.contains(&kind.as_str()) => format!("[{kind}]"),
+        (None, None) => format!("[{kind}, {} bytes not shown]", block.text().len()),
     }
 }
 
@@ -419,4 +424,25 @@ fn joined_text(blocks: &[JsonObject]) -> String {
         .filter_map(|block| string_member(block, "text"))
         .collect();
     texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of an unknown type is shown with its type and its size.
+    #[test]
+    fn unknown_blocks_are_named() {
+        for (block, expected) in [
+            (
+                r#"{"type":"html","html":"<p>"}"#,
+                "[html, 28 bytes not shown]",
+            ),
+            (r#"{"type":"image","data":""}"#, "[image]"),
+            (r#"{"html":"<p>"}"#, "[content, 14 bytes not shown]"),
+        ] {
+            let block: JsonObject = block.parse().expect("an object");
+            assert_eq!(block_for_model(&block), expected);
+        }
+    }
 }
