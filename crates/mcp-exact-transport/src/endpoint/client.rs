@@ -576,6 +576,33 @@ impl State<ClientEndpoint> {
         self.waiting_count() > 0 && self.endpoint.session_info().is_some()
     }
 
+    /// Returns the time at which a timeout of the session or of a request that waits for the next session expires.
+    #[cfg(feature = "http-client")]
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let lost = self.lost.iter().map(|lost| self.deadline_of(lost));
+        lost.chain(self.endpoint.poll_timeout()).min()
+    }
+
+    /// Handles the timeouts that have expired.
+    #[cfg(feature = "http-client")]
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.endpoint.handle_timeout(now);
+        let waiting = std::mem::take(&mut self.lost).into_iter();
+        let (late, lost): (Vec<_>, _) = waiting.partition(|lost| self.deadline_of(lost) <= now);
+        self.lost = lost;
+        for (slot, _) in late {
+            slot.complete(Outcome::TimedOut);
+        }
+    }
+
+    /// Returns the time until which a request waits for the next session: as long as it would wait for its answer.
+    #[cfg(feature = "http-client")]
+    fn deadline_of(&self, (slot, since): &(Arc<Slot>, Time)) -> Time {
+        let default = self.endpoint.settings().request_timeout;
+        let limit = slot.timeout().unwrap_or(default);
+        since.saturating_add(limit.idle.min(limit.total))
+    }
+
     /// Keeps a request until the next session is negotiated, which replaces the session that the server has ended. The request
     /// is lost if no session of the same revision follows.
     fn wait_for_session(

@@ -213,8 +213,8 @@ pub(crate) struct State<E: Endpoint> {
     pub(crate) role: E::Role,
     /// Requests of this endpoint that wait for their outcomes.
     slots: HashMap<RequestKey, Arc<Slot>>,
-    /// Requests of a lost session that wait for the next session.
-    lost: Vec<Arc<Slot>>,
+    /// Requests of a lost session that wait for the next session, each with the time since which it waits.
+    lost: Vec<(Arc<Slot>, Time)>,
     /// Number of the session, from 0 on; increases when a new session replaces a lost session.
     epoch: u64,
     /// True while a thread passes events to the handler.
@@ -288,7 +288,7 @@ impl<E: Endpoint> State<E> {
                     };
                     let is_lost = outcome == Outcome::Lost && slot.has_lost_session();
                     if is_lost && slot.is_repeatable() {
-                        self.lost.push(slot)
+                        self.lost.push((slot, clock::now()))
                     } else {
                         slot.complete(outcome)
                     }
@@ -348,21 +348,21 @@ impl<E: Endpoint> State<E> {
     /// Keeps a request until a new session is negotiated.
     #[cfg(feature = "client")]
     fn keep_lost(&mut self, slot: Arc<Slot>) {
-        self.lost.push(slot);
+        self.lost.push((slot, clock::now()));
     }
 
     /// Cancels a request that waits for a new session.
     #[cfg(feature = "client")]
     fn cancel_lost(&mut self, cancelled: &Arc<Slot>) {
-        let is_cancelled = |slot: &Arc<Slot>| Arc::ptr_eq(slot, cancelled);
+        let is_cancelled = |(slot, _): &(Arc<Slot>, Time)| Arc::ptr_eq(slot, cancelled);
         if let Some(at) = self.lost.iter().position(is_cancelled) {
-            self.lost.remove(at).complete(Outcome::Cancelled);
+            self.lost.remove(at).0.complete(Outcome::Cancelled);
         }
     }
 
     /// Completes the requests that wait for a new session with [`Outcome::Lost`], because no new session follows.
     pub(crate) fn give_up_lost(&mut self) {
-        for slot in self.lost.drain(..) {
+        for (slot, _) in self.lost.drain(..) {
             slot.complete(Outcome::Lost);
         }
     }
@@ -372,7 +372,7 @@ impl<E: Endpoint> State<E> {
         &mut self,
         mut send: impl FnMut(&mut E, Repeatable) -> Option<RequestKey>,
     ) {
-        for slot in std::mem::take(&mut self.lost) {
+        for (slot, _) in std::mem::take(&mut self.lost) {
             let repeatable = slot.take_repeatable();
             match repeatable.and_then(|request| send(&mut self.endpoint, request)) {
                 Some(key) => {

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+#[cfg(feature = "http-client")]
+use mcp_exact_session::RequestTimeout;
 #[cfg(feature = "client")]
 use mcp_exact_session::UnprocessedRequest;
 use mcp_exact_session::{CallOptions, JsonObject, Outcome, Progress, RequestKey, Revision};
@@ -128,6 +130,14 @@ impl Slot {
 
     pub(super) fn is_repeatable(&self) -> bool {
         self.lock().repeatable.is_some()
+    }
+
+    /// Returns the time limit of a request that may be sent again, if it has one of its own.
+    #[cfg(feature = "http-client")]
+    pub(super) fn timeout(&self) -> Option<RequestTimeout> {
+        let state = self.lock();
+        let request = state.repeatable.as_ref();
+        request.and_then(|request| request.options.timeout)
     }
 
     /// Removes and returns the request, which is then sent again; returns `None` if that has already happened or is not

@@ -312,6 +312,50 @@ async fn calls_in_flight_end_between_sessions() {
     assert_eq!(server.sessions(), 2);
 }
 
+/// Requests that wait for the next session do so as long as they would wait for their answers: those that were refused with the last
+/// session, and those that are sent between the two.
+#[tokio::test]
+async fn requests_that_wait_for_a_session_time_out() {
+    let mut server = Server::start().await;
+    let endpoint = HttpEndpoint::new(&server.url).expect("a URL");
+    let endpoint = endpoint.opens_stream(false).retry(Duration::from_secs(30));
+    let settings = echo::client_settings("2025-11-25");
+    let (client, _) = endpoint.connect(settings, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    let send = |text: &str| {
+        let options = CallOptions {
+            timeout: Some(limit(Duration::from_secs(15))),
+            ..CallOptions::default()
+        };
+        let params = echo::call_params("echo", text);
+        let sent = client.request("tools/call", params, options, None);
+        tokio::spawn(sent.expect("sent"))
+    };
+    let refused = send("refused");
+    let patient = call(&client, "patient");
+    let (first, second) = (server.next().await, server.next().await);
+    first.refuse();
+    second.refuse();
+    // No session is begun for 30 s. The session has ended when a call waits instead of being posted.
+    while client.usage().pending > 0 {
+        tokio::task::yield_now().await;
+    }
+    let later = send("later");
+    tokio::task::yield_now().await;
+    advance(16).await;
+    assert_eq!(outcome(refused).await, Outcome::TimedOut);
+    assert_eq!(outcome(later).await, Outcome::TimedOut);
+    advance(30).await;
+    let again = server.next().await;
+    assert_eq!(
+        (again.argument(), again.is_of_session("s-2")),
+        ("patient", true)
+    );
+    again.answer("patient");
+    assert_eq!(outcome(patient).await, text("patient"));
+    assert!(server.requests.try_recv().is_err());
+}
+
 /// Moves the clock on by some seconds, which pass at once.
 async fn advance(seconds: u64) {
     tokio::time::pause();

@@ -184,7 +184,7 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
             Some(_) = tasks.join_next() => {}
             () = driver.notify.notified() => {}
             () = deadline(driver) => {
-                connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
+                connection.shared.call(|state, now| state.handle_timeout(now));
             }
             // A server that does not accept answers is not read: what else happens here must not wait for it.
             event = events.next(), if wants_input() => match event {

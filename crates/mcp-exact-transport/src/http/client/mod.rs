@@ -367,9 +367,14 @@ impl Driver {
         loop {
             tokio::select! {
                 () = &mut next_session => return,
-                () = self.closed_by_program() => return,
+                // Other requests may have begun to wait.
+                () = self.notify.notified() => {
+                    if self.connection.shared.lock().role.is_closed {
+                        return;
+                    }
+                }
                 () = streamable::deadline(self) => {
-                    self.connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
+                    self.connection.shared.call(|state, now| state.handle_timeout(now));
                 }
             }
         }

@@ -107,7 +107,7 @@ pub(super) async fn run(driver: &Driver, exchanges: &mut Exchanges) -> SessionEn
             Some(_) = tasks.join_next() => posts.retain(|_, post| !post.task.is_finished()),
             () = driver.notify.notified() => {}
             () = deadline(driver) => {
-                driver.connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
+                driver.connection.shared.call(|state, now| state.handle_timeout(now));
             }
         }
     }
@@ -193,9 +193,9 @@ async fn close_post_later(task: AbortHandle) {
     task.abort();
 }
 
-/// Completes when the next timeout of the endpoint expires; never completes if there is none.
+/// Completes when the next timeout expires; never completes if there is none.
 pub(super) async fn deadline(driver: &Driver) {
-    let deadline = driver.connection.shared.lock().endpoint.poll_timeout();
+    let deadline = driver.connection.shared.lock().poll_timeout();
     match deadline.and_then(clock::instant) {
         Some(instant) => tokio::time::sleep_until(instant.into()).await,
         None => std::future::pending().await,
