@@ -255,7 +255,8 @@ async fn take(inner: &Arc<Inner>, message: BusMessage, refreshes: &mut JoinSet<(
 
 /// Loads a session that another process has saved; tries again until the store answers.
 ///
-/// Announces the resources to its client if later messages have waited for it for no longer than `patience`.
+/// Later messages wait for it up to `patience`. If it takes longer, its client is told that the resources may have changed to which it has
+/// subscribed.
 async fn refresh(service: Weak<Inner>, session: Arc<Session>, patience: Duration) {
     let begun = Instant::now();
     while let Some(inner) = service.upgrade()
