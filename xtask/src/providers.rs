@@ -1,6 +1,6 @@
 //! `cargo xtask providers`: tests our clients and resource servers with third-party authorization servers.
 //!
-//! Installs the servers into an ignored folder from the pins in `tests/auth/providers`, and runs the tests that
+//! Installs the servers into an ignored folder from the pins in `tests/providers/peers`, and runs the tests that
 //! start them.
 
 use std::fs;
@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use crate::interop;
 use crate::interop::install::{install_python, run_quietly};
 
-/// Files in `tests/auth/providers` that pin the npm packages.
+/// Files in `tests/providers/peers` that pin the npm packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// File with the packages that pip installs.
 const REQUIREMENTS: &str = "requirements.txt";
@@ -38,7 +38,7 @@ const STAMP_FILE: &str = "installed.txt";
 /// # Errors
 /// Returns an error if npm, pip or a test fails.
 pub fn run(root: &Path) -> anyhow::Result<()> {
-    let source = root.join("tests").join("auth").join("providers");
+    let source = root.join("tests").join("providers").join("peers");
     let target = root.join("target").join("providers");
     fs::create_dir_all(&target).with_context(|| format!("cannot create {}", target.display()))?;
     for program in PROGRAMS {
@@ -118,7 +118,7 @@ mod tests {
     /// The pins contain no URLs, so that npm and pip can use any registry.
     #[test]
     fn pins_name_no_registry() {
-        let source = crate::workspace_root().join("tests/auth/providers");
+        let source = crate::workspace_root().join("tests/providers/peers");
         for pin in PINS.into_iter().chain([REQUIREMENTS]) {
             let text = fs::read_to_string(source.join(pin)).expect("a pin");
             assert!(!text.contains("://"), "{pin}");
