@@ -34,9 +34,9 @@ struct Plan {
     title: &'static str,
     /// Files whose mutants are tested.
     files: &'static [&'static str],
-    /// Test arguments of the first pass: quick tests.
-    quick_tests: &'static [&'static str],
-    /// Test arguments of the second pass: all tests that can detect a mutant.
+    /// Arguments of each pass, the quickest tests first: the packages and programs with tests, and what is skipped.
+    passes: &'static [&'static [&'static str]],
+    /// Arguments for all tests that can detect a mutant.
     all_tests: &'static [&'static str],
     /// Minimum percentage of mutants that tests must detect.
     min_detected_percent: f64,
@@ -55,15 +55,23 @@ impl Set {
                     "crates/mcp-exact-session/src/rules/*.rs",
                     "crates/mcp-exact-session/src/refusal.rs",
                 ],
-                // Without the slow test that removes each row of the rule table.
-                quick_tests: &[
-                    "--test-package",
-                    "mcp-exact-session",
-                    "--",
-                    "--lib",
-                    "--",
-                    "--skip",
-                    "every_row_counts",
+                passes: &[
+                    // Without the slow test that removes each row of the rule table.
+                    &[
+                        "--cargo-arg=--lib",
+                        "--test-package",
+                        "mcp-exact-session",
+                        "--",
+                        "--",
+                        "--skip",
+                        "every_row_counts",
+                    ],
+                    &[
+                        "--test-package",
+                        "mcp-exact-session",
+                        "--test-package",
+                        "mcp-exact-tests-session",
+                    ],
                 ],
                 all_tests: &[
                     "--test-package",
@@ -78,27 +86,47 @@ impl Set {
                 files: &[
                     "crates/mcp-exact-auth/src/*.rs",
                     "crates/mcp-exact-auth/src/client/**/*.rs",
-                    "crates/mcp-exact-auth/src/server/*.rs",
+                    "crates/mcp-exact-auth/src/server/**/*.rs",
                 ],
-                quick_tests: &[
-                    "--features",
-                    "mcp-exact-auth/client,mcp-exact-auth/server",
-                    "--test-package",
-                    "mcp-exact-auth",
-                    "--",
-                    "--lib",
+                passes: &[
+                    // Without two tests that take longer than all others.
+                    &[
+                        "--cargo-arg=--lib",
+                        "--features",
+                        "mcp-exact-auth/client,mcp-exact-auth/server",
+                        "--test-package",
+                        "mcp-exact-auth",
+                        "--",
+                        "--",
+                        "--skip",
+                        "a_flood_leaves_room_for_others",
+                        "--skip",
+                        "busy_servers_accept_all_proofs",
+                    ],
+                    &[
+                        "--cargo-arg=--test=auth",
+                        "--cargo-arg=--test=logs",
+                        "--test-package",
+                        "mcp-exact-auth",
+                        "--test-package",
+                        "mcp-exact-tests-auth",
+                    ],
+                    &[
+                        "--cargo-arg=--lib",
+                        "--features",
+                        "mcp-exact-auth/client,mcp-exact-auth/server",
+                        "--test-package",
+                        "mcp-exact-auth",
+                    ],
                 ],
                 all_tests: &[
+                    "--cargo-arg=--lib",
+                    "--cargo-arg=--test=auth",
+                    "--cargo-arg=--test=logs",
                     "--test-package",
                     "mcp-exact-auth",
                     "--test-package",
                     "mcp-exact-tests-auth",
-                    "--",
-                    "--lib",
-                    "--test",
-                    "auth",
-                    "--test",
-                    "logs",
                 ],
                 min_detected_percent: 90.0,
             },
@@ -136,15 +164,19 @@ fn run_set(root: &Path, set: Set, shard: Option<&str>) -> anyhow::Result<()> {
     let mut count = Counts::default();
     for pass in test_passes(&plan, shard) {
         let mut command = Command::new(&program);
+        // A backtrace of each test that fails takes longer than the test.
         command
             .current_dir(root)
+            .env("RUST_BACKTRACE", "0")
             .args(arguments(&plan, &output, shard, &pass));
         let status = command.status().context("cannot start cargo-mutants")?;
         // 2: mutants were missed; 3: tests of some took too long, which counts as noticed.
         if !matches!(status.code(), Some(0 | 2 | 3)) {
             bail!("cargo-mutants failed ({status}); the output above says why");
         }
-        count.add(Counts::read(&output.join("mutants.out"))?);
+        let results = output.join("mutants.out");
+        count.add(Counts::read(&results)?);
+        skip_timeouts(&results)?;
         if count.missed.is_empty() {
             break;
         }
@@ -187,22 +219,40 @@ fn with_section(page: &str, title: &str, section: &str) -> String {
     whole
 }
 
-/// Returns the arguments of each pass. Without a shard, quick tests run first, and all tests run for the mutants that
-/// quick tests have missed; with a shard, all tests run in one pass, because the remaining mutants cannot be sharded in
-/// the same way.
+/// Returns the arguments of each pass. Without a shard, quick tests run first, and others for the mutants that these have
+/// missed; with a shard, all tests run in one pass, because the remaining mutants cannot be sharded in the same way.
 fn test_passes(plan: &Plan, shard: Option<&str>) -> Vec<Vec<&'static str>> {
     match shard {
         Some(_) => vec![plan.all_tests.to_vec()],
-        None => vec![
-            plan.quick_tests.to_vec(),
-            [&["--iterate"][..], plan.all_tests].concat(),
-        ],
+        None => {
+            let passes = plan.passes.iter().enumerate();
+            passes
+                .map(|(index, pass)| match index {
+                    0 => pass.to_vec(),
+                    _ => [&["--iterate"][..], pass].concat(),
+                })
+                .collect()
+        }
     }
+}
+
+/// Lets the next pass skip the mutants whose tests did not end: cargo-mutants skips only those that it calls caught.
+fn skip_timeouts(results: &Path) -> anyhow::Result<()> {
+    let read = |name: &str| {
+        let path = results.join(name);
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let all = read("caught.txt")? + &read("timeout.txt")?;
+    let path = results.join("caught.txt");
+    std::fs::write(&path, all).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns the arguments of cargo-mutants for a pass.
 fn arguments(plan: &Plan, output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<String> {
-    let mut line = vec!["mutants".to_owned(), "--no-shuffle".to_owned()];
+    // Two at a time: while one is linked or tested, the other is compiled.
+    let mut line: Vec<String> = ["mutants", "--no-shuffle", "--jobs", "2"]
+        .map(str::to_owned)
+        .to_vec();
     line.extend(["--output".to_owned(), output.display().to_string()]);
     for file in plan.files {
         line.extend(["--file".to_owned(), (*file).to_owned()]);
@@ -295,11 +345,31 @@ mod tests {
         };
         let all = "--test-package mcp-exact-session --test-package mcp-exact-tests-session";
         let whole = lines(None);
-        assert!(whole[0].starts_with("mutants --no-shuffle --output out --file crates/"));
-        assert!(whole[0].contains("--test-package mcp-exact-session -- --lib"));
+        assert!(whole[0].starts_with("mutants --no-shuffle --jobs 2 --output out --file crates/"));
+        assert!(whole[0].contains("--cargo-arg=--lib --test-package mcp-exact-session -- --"));
         assert!(whole[1].ends_with(&format!("--iterate {all}")));
         let share = lines(Some("1/4"));
         assert!(share.len() == 1 && share[0].ends_with(&format!("--shard 1/4 {all}")));
+    }
+
+    /// A mutant whose tests did not end is counted once: the next pass skips it.
+    #[test]
+    fn timeouts_are_counted_once() {
+        let results = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(results.path().join(name), text);
+        for (name, text) in [
+            ("caught.txt", "a\n"),
+            ("timeout.txt", "b\n"),
+            ("missed.txt", "c\n"),
+            ("unviable.txt", ""),
+        ] {
+            write(name, text).expect("a file");
+        }
+        let counts = Counts::read(results.path()).expect("counts");
+        assert_eq!((counts.detected, counts.missed.len()), (2, 1));
+        skip_timeouts(results.path()).expect("the file of the next pass");
+        let skipped = std::fs::read_to_string(results.path().join("caught.txt"));
+        assert_eq!(skipped.expect("a file"), "a\nb\n");
     }
 
     #[test]
