@@ -36,7 +36,7 @@ use crate::route::server::Server;
 use crate::route::translate::{Translation, newest};
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::{Connection, publish_every_list, subscribe_again};
-use crate::servers::errors::{RelayError, answered, without_last_words};
+use crate::servers::errors::{RelayError, Sending, without_last_words};
 use crate::servers::tasks;
 use crate::servers::users::Caller;
 
@@ -308,10 +308,11 @@ impl Session {
         if self.backend.is_shared() {
             return self.relay_shared(admitted).await;
         }
+        let mut sending = Sending::new();
         loop {
             let connection = self.connection().await?;
             let relayed = self.relay_on(&connection, &self.calls, admitted).await;
-            if let Some(answer) = answered(relayed) {
+            if let Some(answer) = sending.answered(relayed) {
                 return answer;
             }
         }

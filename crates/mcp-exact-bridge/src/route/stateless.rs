@@ -40,7 +40,7 @@ use crate::route::translate::Translation;
 use crate::servers::backend::Backend;
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::Connection;
-use crate::servers::errors::{RelayError, answered};
+use crate::servers::errors::{RelayError, Sending};
 use crate::servers::tasks::is_extension_request;
 
 /// State that all clients without sessions share.
@@ -128,6 +128,7 @@ impl Stateless {
             return Err(unknown_state_error());
         }
         let needs_lease = has_sessions && owner.client.supports_input_requests();
+        let mut sending = Sending::new();
         loop {
             let relayed = if needs_lease {
                 let lease = self.connections.lease(owner.clone(), &holder);
@@ -139,7 +140,7 @@ impl Stateless {
                 self.call_on_shared_connection(client, admitted, &shared.await?, binding)
                     .await
             };
-            if let Some(answer) = answered(relayed) {
+            if let Some(answer) = sending.answered(relayed) {
                 return answer;
             }
         }

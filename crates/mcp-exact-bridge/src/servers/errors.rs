@@ -12,13 +12,37 @@ pub(crate) enum RelayError {
     Error(PeerError),
 }
 
-/// Returns the answer of an attempt to relay a request; `None` if the connection was lost before the request was sent, so that it
-/// can be sent on another one.
-pub(crate) fn answered<T>(attempt: Result<T, RelayError>) -> Option<Result<T, PeerError>> {
-    match attempt {
-        Ok(answer) => Some(Ok(answer)),
-        Err(RelayError::Error(error)) => Some(Err(error)),
-        Err(RelayError::Unsent) => None,
+/// Attempts to send one request: a connection that is lost before it is replaced, but not for ever.
+pub(crate) struct Sending {
+    /// Number of connections that may still be tried.
+    left: u32,
+}
+
+impl Sending {
+    /// Number of connections on which a request is tried. A server that ends after each handshake would be started without end.
+    const CONNECTIONS: u32 = 8;
+
+    /// Begins the attempts.
+    pub(crate) const fn new() -> Self {
+        Self {
+            left: Self::CONNECTIONS,
+        }
+    }
+
+    /// Returns the answer of an attempt to relay a request; `None` if the connection was lost before the request was sent, so that
+    /// it can be sent on another one.
+    pub(crate) fn answered<T>(
+        &mut self,
+        attempt: Result<T, RelayError>,
+    ) -> Option<Result<T, PeerError>> {
+        match attempt {
+            Ok(answer) => Some(Ok(answer)),
+            Err(RelayError::Error(error)) => Some(Err(error)),
+            Err(RelayError::Unsent) => {
+                self.left -= 1;
+                (self.left == 0).then(|| Err(never_sent_error()))
+            }
+        }
     }
 }
 
@@ -88,6 +112,15 @@ pub(crate) fn connection_lost_error() -> PeerError {
     )
 }
 
+/// Returns the error for a request that could be sent on none of several connections.
+fn never_sent_error() -> PeerError {
+    let words = format!(
+        "the server has ended {} connections in a row after the handshake, before the request could be sent; its log may say why",
+        Sending::CONNECTIONS
+    );
+    PeerError::internal(words).with_failure(Some(PeerFailure::Unreachable))
+}
+
 /// Returns the error for a request that the server did not answer; `malformed` is what the server has sent instead of a message.
 pub(crate) fn missing_answer_error(outcome: &Outcome, malformed: Option<String>) -> PeerError {
     let failure = match outcome {
@@ -109,4 +142,28 @@ pub(crate) fn missing_answer_error(outcome: &Outcome, malformed: Option<String>)
         _ => "the request was cancelled on its way to the server".to_owned(),
     };
     PeerError::internal(words).with_failure(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request that no connection takes ends with an error that says so, after a few connections.
+    #[test]
+    fn sending_ends() {
+        let mut sending = Sending::new();
+        let mut answer: Option<Result<(), PeerError>> = None;
+        let mut connections = 0;
+        while answer.is_none() {
+            connections += 1;
+            answer = sending.answered(Err(RelayError::Unsent));
+        }
+        assert_eq!(connections, Sending::CONNECTIONS);
+        let error = answer.expect("ended").expect_err("not sent");
+        assert_eq!(error.failure(), Some(PeerFailure::Unreachable));
+        assert!(error.message().contains("ended 8 connections in a row"));
+        let mut sending = Sending::new();
+        assert!(sending.answered::<()>(Err(RelayError::Unsent)).is_none());
+        assert!(matches!(sending.answered(Ok(())), Some(Ok(()))));
+    }
 }

@@ -23,7 +23,7 @@ use crate::around::limits::Holder;
 use crate::route::server::Server;
 use crate::route::stateless::{OnEstablished, SubscriptionRequest};
 use crate::servers::connection::EVERY_LIST;
-use crate::servers::errors::answered;
+use crate::servers::errors::Sending;
 
 impl Session {
     /// Relays a request on a connection of its principal, and returns the answer for the client.
@@ -44,10 +44,11 @@ impl Session {
         if known.negotiation.lifecycle == Lifecycle::Initialize {
             return stateless.relay(&self.client, admitted).await;
         }
+        let mut sending = Sending::new();
         loop {
             let shared = stateless.shared_connection(request).await?;
             let relayed = self.relay_on(&shared.connection, &shared.calls, admitted);
-            if let Some(answer) = answered(relayed.await) {
+            if let Some(answer) = sending.answered(relayed.await) {
                 return answer;
             }
         }

@@ -17,7 +17,7 @@ use crate::around::hooks::MessageHooks;
 use crate::around::limits::Holder;
 use crate::around::target::missing_member;
 use crate::route::relay;
-use crate::servers::errors::answered;
+use crate::servers::errors::Sending;
 use crate::servers::tasks;
 
 impl Stateless {
@@ -55,12 +55,13 @@ impl Stateless {
         let messages = self.messages(request);
         let params = task_params(request, &id, &messages)?;
         let request = request.with_call(request.method(), Some(params));
+        let mut sending = Sending::new();
         loop {
             let shared = self.connections.shared_connection(&owner, &holder).await?;
             let sent = self.call(&request, &shared.connection);
             let options = options_of(&request, &shared.connection);
             let outcome = self.outcome(&sent, client, &shared.calls, options).await;
-            return match answered(outcome) {
+            return match sending.answered(outcome) {
                 None => continue,
                 Some(Ok(Outcome::Result(result))) => {
                     let rename = |other: &str| (other == id).then(|| given.clone());
