@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::limited::Limited;
 use super::store::{MemoryTaskStore, TaskStore};
 
 /// Configuration of the tasks of a server, for [`ServerBuilder::tasks`](crate::ServerBuilder::tasks).
@@ -62,10 +63,10 @@ impl Tasks {
 
     /// Sets the store of tasks. With a store that outlives the process, such as
     /// [`DirectoryTaskStore`](super::DirectoryTaskStore), results can be fetched after a restart, and unfinished handlers run again with their recorded answers
-    /// ([`Server::resume_tasks`](crate::Server::resume_tasks)).
+    /// ([`Server::resume_tasks`](crate::Server::resume_tasks)). An operation of the store that takes longer than 30 seconds has failed.
     #[must_use]
     pub fn store(mut self, store: impl TaskStore) -> Self {
-        self.store = Arc::new(store);
+        self.store = Arc::new(Limited(store));
         self
     }
 

@@ -9,6 +9,7 @@ mod call;
 mod config;
 mod directory;
 mod error;
+mod limited;
 mod live;
 mod record;
 mod registry;

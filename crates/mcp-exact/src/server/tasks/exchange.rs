@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::background;
 use crate::link::Request;
 use crate::server::{Server, call_rule};
-use crate::task::{MessageKind, TaskRegistry, TaskStoreError};
+use crate::task::{MessageKind, TaskMessage, TaskRegistry, TaskStoreError};
 
 impl Server {
     /// Runs the handlers of all unfinished tasks in the store; returns their number.
@@ -35,13 +35,14 @@ impl Server {
         let (server, registry) = (Arc::downgrade(&self.0), Arc::downgrade(registry));
         background::spawn(async move {
             let mut next_takeover = Instant::now() + intervals.takeover;
+            let mut unsent = Vec::new();
             loop {
                 tokio::time::sleep(intervals.messages).await;
                 let (Some(server), Some(registry)) = (server.upgrade(), registry.upgrade()) else {
                     return;
                 };
                 let server = Server(server);
-                server.handle_task_messages(&registry).await;
+                server.handle_task_messages(&registry, &mut unsent).await;
                 server.publish_watched_tasks(&registry).await;
                 if Instant::now() >= next_takeover {
                     next_takeover = Instant::now() + intervals.takeover;
@@ -53,24 +54,23 @@ impl Server {
         });
     }
 
-    /// Handles what other processes have received for the tasks of this one.
-    async fn handle_task_messages(&self, registry: &Arc<TaskRegistry>) {
-        if !registry.has_live() {
-            return;
-        }
-        let messages = match registry.store().receive().await {
-            Ok(messages) => messages,
-            Err(error) => {
-                tracing::warn!(%error, "messages for tasks were not received");
-                return;
+    /// Handles what other processes have received for the tasks of this one. What the store does not take back is kept in
+    /// `unsent`; while there is any, no more is received.
+    async fn handle_task_messages(
+        &self,
+        registry: &Arc<TaskRegistry>,
+        unsent: &mut Vec<TaskMessage>,
+    ) {
+        let mut messages = std::mem::take(unsent);
+        if messages.is_empty() && registry.has_live() {
+            match registry.store().receive().await {
+                Ok(received) => messages.extend(received),
+                Err(error) => tracing::warn!(%error, "messages for tasks were not received"),
             }
-        };
+        }
         for message in messages {
             let Some(live) = registry.get(message.task_id()) else {
-                // The task is being resumed, unless it has ended: then the store drops the message.
-                if let Err(error) = registry.store().send(message).await {
-                    tracing::warn!(%error, "a message for a task was lost");
-                }
+                unsent.push(message);
                 continue;
             };
             match message.into_kind() {
@@ -81,6 +81,14 @@ impl Server {
                     }
                 }
             }
+        }
+        // Their tasks are being resumed, unless they have ended: then the store drops the messages.
+        while let Some(message) = unsent.first() {
+            if let Err(error) = registry.store().send(message.clone()).await {
+                tracing::warn!(%error, count = unsent.len(), "messages for tasks wait for the store");
+                return;
+            }
+            unsent.remove(0);
         }
     }
 

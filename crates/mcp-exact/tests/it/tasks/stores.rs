@@ -1,13 +1,13 @@
 //! Consistency of tasks with their store: a record is saved before the client is informed.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact::{
-    Call, Cx, DirectoryTaskStore, Error, FromCall, MemoryTaskStore, Result, Server, TaskRecord,
-    TaskStore, TaskStoreError, Tasks, Tool,
+    Call, Cx, DirectoryTaskStore, Error, FromCall, MemoryTaskStore, Result, Server, TaskExchange,
+    TaskMessage, TaskRecord, TaskStore, TaskStoreError, Tasks, Tool,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -79,6 +79,123 @@ impl TaskStore for GatedStore {
     fn take_unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
         self.0.store.take_unfinished()
     }
+}
+
+/// Store in memory that fails in several ways, and that another process seems to use.
+#[derive(Clone, Default)]
+struct FailingStore(Arc<Failures>);
+
+/// State of a [`FailingStore`], shared by its clones.
+#[derive(Default)]
+struct Failures {
+    store: MemoryTaskStore,
+    /// True while no operation on records ends.
+    hangs: AtomicBool,
+    /// Messages of the other process.
+    received: Mutex<Vec<TaskMessage>>,
+    /// Number of messages that the store still refuses to take.
+    refused: AtomicUsize,
+    /// Messages that the store has taken.
+    sent: Mutex<Vec<TaskMessage>>,
+    /// Notified with each of them.
+    was_sent: Notify,
+}
+
+impl FailingStore {
+    /// Waits for ever if operations hang.
+    async fn work(&self) {
+        if self.0.hangs.load(Ordering::SeqCst) {
+            std::future::pending().await
+        }
+    }
+
+    /// Creates a server with this store.
+    fn server(&self) -> Server {
+        Server::builder("test", "1.0.0")
+            .tasks(Tasks::new().store(self.clone()))
+            .tool(Tool::new("forever").task(), std::future::pending::<()>)
+            .build()
+            .expect("a server")
+    }
+}
+
+impl TaskStore for FailingStore {
+    fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.work().await;
+            self.0.store.save(record).await
+        })
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<TaskRecord>> {
+        Box::pin(async move {
+            self.work().await;
+            self.0.store.load(id).await
+        })
+    }
+
+    fn take_unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn send(&self, message: TaskMessage) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let left = |left: usize| left.checked_sub(1);
+            let refused = &self.0.refused;
+            let is_refused = refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+            if is_refused.is_ok() {
+                return Err(TaskStoreError::Unavailable("it is down".into()));
+            }
+            self.0.sent.lock().expect("a lock").push(message);
+            self.0.was_sent.notify_one();
+            Ok(())
+        })
+    }
+
+    fn receive(&self) -> StoreFuture<'_, Vec<TaskMessage>> {
+        let received = std::mem::take(&mut *self.0.received.lock().expect("a lock"));
+        Box::pin(async { Ok(received) })
+    }
+
+    fn exchange(&self) -> Option<TaskExchange> {
+        Some(TaskExchange {
+            messages: Duration::from_millis(100),
+            takeover: Duration::from_secs(3600),
+        })
+    }
+}
+
+/// A store that never answers is one that is not available: each request ends, and says so.
+#[tokio::test(start_paused = true)]
+async fn requests_end_while_the_store_hangs() {
+    let store = FailingStore::default();
+    let client = client(&store.server()).await;
+    let task = create_task(&client, "forever").await;
+    store.0.hangs.store(true, Ordering::SeqCst);
+    let params = object(r#"{"name":"forever","arguments":{}}"#);
+    let created = client.request("tools/call", Some(params)).await;
+    let error = created.expect_err("no task").to_string();
+    assert!(error.contains("it has not answered in time"), "{error}");
+    store.0.hangs.store(false, Ordering::SeqCst);
+    assert_eq!(text(&get_task(&client, &task).await, "status"), "working");
+}
+
+/// A message for a task that is not here yet is sent back until the store takes it.
+#[tokio::test(start_paused = true)]
+async fn messages_wait_for_the_store() {
+    let store = FailingStore::default();
+    let client = client(&store.server()).await;
+    create_task(&client, "forever").await;
+    store.0.refused.store(3, Ordering::SeqCst);
+    let messages = ["first", "second"].map(|task| {
+        let message = object(&format!(r#"{{"task":"{task}","kind":"cancel"}}"#));
+        message.parse::<TaskMessage>().expect("a message")
+    });
+    *store.0.received.lock().expect("a lock") = messages.to_vec();
+    for _ in &messages {
+        store.0.was_sent.notified().await;
+    }
+    assert_eq!(*store.0.sent.lock().expect("a lock"), messages);
 }
 
 /// A record is saved before the client is informed of its content ([`TaskStore`]).
