@@ -1,8 +1,9 @@
 //! `cargo xtask nightly mutants`: mutation testing. One place of the code is changed at a time, and the tests must notice it.
 //!
-//! Installs cargo-mutants into `target/` if it is missing. After all mutants of a set were tested, writes their number to its
-//! section of `docs/mutants.md`.
+//! Installs cargo-mutants into `target/` if it is missing. After all mutants of a set were tested, writes their number, and why
+//! some are not detected, to its section of `docs/mutants.md`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -15,6 +16,8 @@ use crate::nightly::install_program;
 const CARGO_MUTANTS_VERSION: &str = "27.1.0";
 /// Path of the page with the number of mutants.
 const PAGE: &str = "docs/mutants.md";
+/// Mutants that no test detects, and why. Their places in the file are left out, because they change.
+const SURVIVORS: &str = include_str!("mutants/survivors.toml");
 /// Beginning of the page, before the sections of the sets.
 const PAGE_HEAD: &str = "# Mutants\n\n`cargo xtask nightly mutants` changes the code of the following parts, one place at a time, runs their tests \
     on each change,\nand writes this page.\n";
@@ -188,7 +191,8 @@ fn run_set(root: &Path, set: Set, shard: Option<&str>) -> anyhow::Result<()> {
     if shard.is_none() {
         let path = root.join(PAGE);
         let page = std::fs::read_to_string(&path).unwrap_or_default();
-        std::fs::write(&path, with_section(&page, plan.title, &count.section()))
+        let section = count.section(&reasons(SURVIVORS)?);
+        std::fs::write(&path, with_section(&page, plan.title, &section))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if count.detected_percent() < plan.min_detected_percent {
@@ -199,6 +203,43 @@ fn run_set(root: &Path, set: Set, shard: Option<&str>) -> anyhow::Result<()> {
         )
     }
     Ok(())
+}
+
+/// List of mutants that no test detects.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Survivors {
+    #[serde(rename = "survivor")]
+    survivors: Vec<Survivor>,
+}
+
+/// Mutant that no test detects.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Survivor {
+    /// Path of the mutated file.
+    file: String,
+    /// Description by cargo-mutants, without the place in the file.
+    mutant: String,
+    /// Why no test detects it.
+    why: String,
+}
+
+/// Returns why mutants are not detected, by file and description.
+fn reasons(survivors: &str) -> anyhow::Result<BTreeMap<(String, String), String>> {
+    let Survivors { survivors } =
+        toml::from_str(survivors).context("xtask/src/mutants/survivors.toml is wrong")?;
+    let known = survivors
+        .into_iter()
+        .map(|known| ((known.file, known.mutant), known.why));
+    Ok(known.collect())
+}
+
+/// Splits the name of a mutant into the path of its file and its description, without the place in the file.
+fn without_place(name: &str) -> Option<(String, String)> {
+    let (file, rest) = name.split_once(".rs:")?;
+    let (_, mutant) = rest.split_once(": ")?;
+    Some((format!("{file}.rs"), mutant.to_owned()))
 }
 
 /// Returns the page with a new section of a title; the other sections stay, in the order of the sets.
@@ -315,15 +356,17 @@ impl Counts {
         )
     }
 
-    /// Returns the section of the page.
-    fn section(&self) -> String {
+    /// Returns the section of the page, with the reasons why mutants are missed.
+    fn section(&self, reasons: &BTreeMap<(String, String), String>) -> String {
         let mut section = format!("{}.\n", self.summary_line());
         if !self.missed.is_empty() {
             section.push_str("\nMissed:\n\n");
         }
         for mutant in &self.missed {
+            let why = without_place(mutant).and_then(|key| reasons.get(&key));
+            let why = why.map_or("a test is missing", String::as_str);
             // Writing to a string cannot fail.
-            let _ = writeln!(section, "- `{mutant}`");
+            let _ = writeln!(section, "- `{mutant}`: {why}");
         }
         section
     }
@@ -375,6 +418,9 @@ mod tests {
     #[test]
     fn mutated_files_exist() {
         let root = crate::workspace_root();
+        for (file, mutant) in reasons(SURVIVORS).expect("the list is right").keys() {
+            assert!(root.join(file).exists(), "{file}: {mutant}");
+        }
         for set in Set::ALL {
             for file in set.plan().files {
                 let (folder, _) = file.split_once("/*").unwrap_or((file, ""));
@@ -389,16 +435,26 @@ mod tests {
     fn page_has_a_section_for_each_set() {
         let count = Counts {
             detected: 19,
-            missed: vec!["src/a.rs:1: replace x with y".to_owned()],
+            missed: vec![
+                "src/a.rs:1:7: replace x with y".to_owned(),
+                "src/a.rs:2:7: replace y with z".to_owned(),
+            ],
             unviable: 2,
         };
+        let survivors = r#"[[survivor]]
+file = "src/a.rs"
+mutant = "replace y with z"
+why = "both are the same"
+"#;
+        let section = count.section(&reasons(survivors).expect("a list"));
         let [session, auth] = Set::ALL.map(|set| set.plan().title);
-        let first = with_section("", auth, &count.section());
+        let first = with_section("", auth, &section);
         let both = with_section(&first, session, "old\n");
         let both = with_section(&both, session, "new\n");
-        let line = "19 mutants noticed, 1 missed, 2 do not compile: 95.0 % noticed.";
+        let line = "19 mutants noticed, 2 missed, 2 do not compile: 90.5 % noticed.";
+        let missed = "- `src/a.rs:1:7: replace x with y`: a test is missing\n- `src/a.rs:2:7: replace y with z`: both are the same\n";
         let expected = format!(
-            "{PAGE_HEAD}\n## {session}\n\nnew\n\n## {auth}\n\n{line}\n\nMissed:\n\n- `src/a.rs:1: replace x with y`\n"
+            "{PAGE_HEAD}\n## {session}\n\nnew\n\n## {auth}\n\n{line}\n\nMissed:\n\n{missed}"
         );
         assert_eq!(both, expected);
         let mut sum = Counts {
@@ -407,6 +463,6 @@ mod tests {
             unviable: 3,
         };
         sum.add(count);
-        assert_eq!((sum.detected, sum.missed.len(), sum.unviable), (26, 1, 5));
+        assert_eq!((sum.detected, sum.missed.len(), sum.unviable), (26, 2, 5));
     }
 }
