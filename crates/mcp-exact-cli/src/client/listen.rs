@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use mcp_exact::{ClientChange, JsonObject, RawJson};
 use mcp_exact_revisions::method;
@@ -85,10 +86,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 None => std::future::pending().await,
             }
         };
-        tokio::pin!(end);
+        let closed = client.closed();
+        tokio::pin!(end, closed);
         let mut left = arguments.count.unwrap_or(usize::MAX);
         while left > 0 {
             tokio::select! {
+                // What the server has announced before its end is printed.
+                biased;
                 () = &mut end => break,
                 change = announced.recv() => match change {
                     Some(change) => {
@@ -97,6 +101,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                     }
                     None => break,
                 },
+                reason = &mut closed => return Err(anyhow!("listening has ended: {reason}")),
             }
         }
         client.close();

@@ -286,6 +286,28 @@ fn records_are_private() {
     }
 }
 
+/// The end of the server is that of `listen`, after what the server has announced.
+#[test]
+fn listen_ends_with_its_server() {
+    const SERVER: &str = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}\n' "$id" ;;
+    *'"notifications/initialized"'*) sleep 0.3; printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'; exit 3 ;;
+  esac
+done
+"#;
+    let options = ["listen", "-r", "2025-06-18", "--for", "60"];
+    let arguments = [&options[..], &["sh", "-c", SERVER]].concat();
+    let ended = run(Path::new("."), &arguments, b"");
+    assert_eq!(ended.code, 2, "{}", ended.err);
+    let expected = "listening, revision 2025-06-18\nthe list of tools has changed\n";
+    assert_eq!(ended.out, expected, "{}", ended.err);
+    let reason = "error: listening has ended: the server `sh` has exited with exit status: 3";
+    assert!(ended.err.starts_with(reason), "{}", ended.err);
+}
+
 /// "Clients that no longer need a particular session […] SHOULD send an HTTP DELETE to the MCP endpoint" (2025-11-25,
 /// `basic/transports`): every command ends its session before it ends itself.
 #[cfg(feature = "http")]
