@@ -29,11 +29,11 @@ done
 "#;
 
 /// Runs a command in front of the server, with lines on standard input; returns its result, and what the server has read.
-fn run_with(arguments: &[&str], input: &str) -> (ProgramOutput, String) {
+fn run_with(arguments: &[&str], input: impl AsRef<[u8]>) -> (ProgramOutput, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let server = ["--", "sh", "-c", SERVER];
     let arguments = [arguments, &["-r", "2025-06-18"], &server].concat();
-    let ended = run(folder.path(), &arguments, input.as_bytes());
+    let ended = run(folder.path(), &arguments, input.as_ref());
     let log = std::fs::read_to_string(folder.path().join("log")).expect("a log");
     (ended, log)
 }
@@ -98,6 +98,21 @@ fn lists_are_json_and_scripts_can_end() {
         "{}",
         ended.err
     );
+}
+
+/// A line that is not text fails as others do, and the lines after it are run.
+#[test]
+fn lines_of_other_encodings_fail() {
+    let script = b"add numbers=1\nread caf\xe9\nadd numbers=2\n";
+    let (ended, log) = run_with(&["session"], script);
+    assert_eq!(
+        (ended.code, ended.err.as_str()),
+        (1, "error in line 2: the line is not UTF-8 after byte 8\n")
+    );
+    assert_eq!(ended.out, "added\nadded\n");
+    assert!(!log.contains("resources/read"), "{log}");
+    let (ended, _) = run_with(&["session", "--stop-on-error"], script);
+    assert_eq!((ended.code, ended.out.as_str()), (1, "added\n"));
 }
 
 /// A line that cannot be run says what to write instead, and the next line is run.

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, Write as _};
 
-use anyhow::bail;
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use mcp_exact::{Client, Definition, JsonObject};
 use mcp_exact_revisions::MethodId;
@@ -16,6 +16,7 @@ use super::super::read::suggest_resource;
 use super::super::{Settings, add_hint};
 use super::line::{self, LINES, Line};
 use crate::Outcome;
+use crate::jsonl::decode_utf8;
 use crate::output::{Painter, Style, format_table};
 use crate::terminal::{print_to_stderr, stdout};
 use crate::text::{Untrusted, text};
@@ -80,7 +81,12 @@ impl<'a> Session<'a> {
         let mut number = 0_usize;
         while let Some(line) = lines.recv().await {
             number += 1;
-            let has_failed = match self.run_line(&line).await {
+            let bytes = line.context("cannot read standard input")?;
+            let ran = match decode_utf8(&bytes) {
+                Ok(text) => self.run_line(text).await,
+                Err(problem) => Err(anyhow!("the line is {problem}")),
+            };
+            let has_failed = match ran {
                 Ok(Answer::End) => break,
                 Ok(answer) => {
                     let has_failed = answer.has_failed();
@@ -261,13 +267,13 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the lines of standard input, which a thread reads; they end with the input.
-fn script_lines() -> mpsc::Receiver<String> {
+/// Returns the lines of standard input, which a thread reads; they end with the input, or with the error of reading it.
+fn script_lines() -> mpsc::Receiver<io::Result<Vec<u8>>> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if sender.blocking_send(line).is_err() {
+        for line in io::stdin().lock().split(b'\n') {
+            let is_last = line.is_err();
+            if sender.blocking_send(line).is_err() || is_last {
                 break;
             }
         }
