@@ -339,7 +339,12 @@ impl Process {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.lines.receive(left) {
-                Received::Item(line) if line.trim_ascii().is_empty() => {}
+                // A server that writes them without a pause has one at any time.
+                Received::Item(line) if line.trim_ascii().is_empty() => {
+                    if left.is_zero() {
+                        return ServerOutput::Timeout;
+                    }
+                }
                 Received::Item(line) => {
                     let end = line.strip_suffix(b"\n").unwrap_or(&line);
                     return ServerOutput::Line(end.strip_suffix(b"\r").unwrap_or(end).to_vec());

@@ -55,6 +55,8 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("undeclared-logs", "LOG.capability-declared", "2025-11-25"),
     ("refuses-ping", "PING.empty-reply", "2025-11-25"),
     ("refuses-batches", "RPC.batch-received", "2025-03-26"),
+    ("talks-in-batch", "RPC.batch-received", "2025-03-26"),
+    ("floods-in-call", "RPC.request-answered", "2025-11-25"),
     ("progress-goes-back", "PROG.increasing", "2025-11-25"),
     ("progress-of-others", "PROG.active-only", "2025-11-25"),
     (
@@ -146,6 +148,7 @@ fn limit(fault: &str) -> &'static str {
     match fault {
         // The doctor waits several times: it never recognizes an answer.
         "id-as-string" => "5",
+        _ if fault.starts_with("talks-") || fault.starts_with("floods-") => "5",
         _ if fault.starts_with("silent-") => "20",
         _ => "60",
     }
@@ -164,6 +167,9 @@ fn main() {
         }),
         Trial::test("stdio::backend-away in 2026-07-28", || {
             check_allowed_fault("stdio", "backend-away", "2026-07-28")
+        }),
+        Trial::test("stdio::talks-in-listen in 2026-07-28", || {
+            check_allowed_fault("stdio", "talks-in-listen", "2026-07-28")
         }),
         Trial::test("stdio::list-of-types is noted", check_note),
         Trial::test("stdio::newest revisions decide", check_newest_revisions),

@@ -78,7 +78,7 @@ fn check_initialized(session: &mut Session<'_>) {
         session.report_breach(&rules::HTTP_202, message);
     }
     let until = Instant::now() + UNSOLICITED_WAIT;
-    while let Ok(message) = session.receive(until.saturating_duration_since(Instant::now())) {
+    while let Ok(message) = session.receive_until(until) {
         if message.get("method").is_none() && message.get("error").is_some() {
             let code = &message["error"]["code"];
             let message = format!("notifications/initialized was answered with the error {code}");
@@ -469,9 +469,9 @@ fn check_batch(session: &mut Session<'_>) {
     session.examine(&[&rules::BATCH]);
     let mut waiting: HashSet<&str> = HashSet::from(["batch-1", "batch-2"]);
     session.send(&json!([ping("batch-1"), ping("batch-2")]));
-    let limit = session.limit().min(Duration::from_secs(5));
+    let until = Instant::now() + session.limit().min(Duration::from_secs(5));
     while !waiting.is_empty() {
-        let message = match session.receive(limit) {
+        let message = match session.receive_until(until) {
             Ok(message) => message,
             Err(answer) => {
                 if answer == Answer::End && session.channel.is_ordered() {

@@ -216,8 +216,7 @@ impl<'r> Session<'r> {
     fn wait_for_answer(&mut self, id: &Value, limit: Duration) -> Answer {
         let until = Instant::now() + limit;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let message = match self.receive(left) {
+            let message = match self.receive_until(until) {
                 Ok(message) => message,
                 Err(answer) => return answer,
             };
@@ -264,17 +263,17 @@ impl<'r> Session<'r> {
     /// Receives and checks messages of the server for a limited time.
     pub fn listen(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
-        while self
-            .receive(until.saturating_duration_since(Instant::now()))
-            .is_ok()
-        {}
+        while self.receive_until(until).is_ok() {}
     }
 
-    /// Waits for a message of the server, checks it, and responds to it if it is a request.
-    pub fn receive(&mut self, limit: Duration) -> Result<Value, Answer> {
-        let until = Instant::now() + limit;
+    /// Waits for a message of the server, checks it, and responds to it if it is a request. After `until`, no message is received,
+    /// although a server that sends without a pause has one at any time.
+    pub fn receive_until(&mut self, until: Instant) -> Result<Value, Answer> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Answer::Timeout);
+            }
             let line = match self.channel.receive(left) {
                 ServerOutput::Line(line) => line,
                 ServerOutput::Timeout => return Err(Answer::Timeout),

@@ -1,5 +1,7 @@
 //! Checks of the doctor that only revisions without the `initialize` handshake have.
 
+use std::time::Instant;
+
 use mcp_exact_revisions::method;
 use serde_json::{Value, json};
 
@@ -73,9 +75,9 @@ fn check_subscriptions(session: &mut Session<'_>) {
         return;
     }
     // The conversation reports messages before the acknowledgement.
-    let mut limit = session.limit();
+    let mut until = Instant::now() + session.limit();
     loop {
-        let message = match session.receive(limit) {
+        let message = match session.receive_until(until) {
             Ok(message) => message,
             Err(Answer::End) => return session.report_end(method::SUBSCRIPTIONS_LISTEN),
             Err(_) => break,
@@ -84,7 +86,7 @@ fn check_subscriptions(session: &mut Session<'_>) {
         if method == Some(method::NOTIFICATIONS_SUBSCRIPTIONS_ACKNOWLEDGED)
             || message["id"] == "doctor-listen"
         {
-            limit = UNSOLICITED_WAIT;
+            until = until.min(Instant::now() + UNSOLICITED_WAIT);
         }
     }
     session.notify(

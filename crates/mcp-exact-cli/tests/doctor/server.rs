@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -400,6 +401,9 @@ fn serve_stdio(fault: &str) {
         if fault == "prints-in-call" && message["method"] == "tools/call" {
             let _ = writeln!(out, "adding");
         }
+        if let Some(pause) = pause_of_talk(fault, &message) {
+            talk(&mut out, pause);
+        }
         for answer in server.respond_to_all(&message) {
             let text = match fault {
                 "pretty-prints" => serde_json::to_string_pretty(&answer),
@@ -407,6 +411,36 @@ fn serve_stdio(fault: &str) {
             };
             let _ = writeln!(out, "{}", text.unwrap_or_default());
             let _ = out.flush();
+        }
+    }
+}
+
+/// Time for which a server talks instead of answering, longer than the doctor waits.
+const TALK_TIME: Duration = Duration::from_secs(40);
+
+/// Returns the pause between the notifications that a server with this fault sends before it answers a message; `None` if it sends
+/// none.
+fn pause_of_talk(fault: &str, message: &Value) -> Option<Duration> {
+    let is_talking = match fault {
+        "talks-in-batch" => message.is_array(),
+        "talks-in-listen" => message["method"] == "subscriptions/listen",
+        "floods-in-call" => message["method"] == "tools/call",
+        _ => false,
+    };
+    let pause = if fault == "floods-in-call" { 0 } else { 100 };
+    is_talking.then(|| Duration::from_millis(pause))
+}
+
+/// Sends notifications, and ends the server if nobody reads them.
+fn talk(out: &mut impl Write, pause: Duration) {
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let begun = Instant::now();
+    while begun.elapsed() < TALK_TIME {
+        if writeln!(out, "{changed}").is_err() {
+            std::process::exit(0);
+        }
+        if !pause.is_zero() {
+            thread::sleep(pause);
         }
     }
 }
