@@ -1,7 +1,7 @@
 //! `mcp-exact call`: calls a tool and prints its result.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let connect = arguments.settings.connect(&arguments.server)?;
         let client = connect.await.map_err(add_hint)?;
         let values = match &arguments.arguments {
-            Some(text) => parse_object(text)?,
+            Some(text) => read_object(text).await?,
             None => {
                 let tools = client.tools().all().await.map_err(add_hint)?;
                 let Some(tool) = tools.iter().find(|tool| tool.name() == arguments.tool) else {
@@ -117,15 +117,13 @@ pub fn suggest_tool(
     anyhow!(problem)
 }
 
-/// Parses the JSON object of `--arguments`; `-` reads the text from standard input.
-fn parse_object(text: &str) -> anyhow::Result<JsonObject> {
+/// Parses the JSON object of `--arguments`; `-` reads the text from standard input. A thread waits for the input, so that signals
+/// end the command meanwhile, and messages of the server are answered.
+async fn read_object(text: &str) -> anyhow::Result<JsonObject> {
     let text = match text {
         "-" => {
-            let mut text = String::new();
-            io::stdin()
-                .read_to_string(&mut text)
-                .context("cannot read standard input")?;
-            text
+            let read = tokio::task::spawn_blocking(|| io::read_to_string(io::stdin()));
+            read.await?.context("cannot read standard input")?
         }
         text => text.to_owned(),
     };
