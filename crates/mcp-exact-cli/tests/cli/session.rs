@@ -147,22 +147,21 @@ fn mistakes_get_suggestions() {
     assert!(log.contains(r#""number":1"#), "{log}");
 }
 
-/// A person has the same lines, and those of earlier sessions.
+/// Writes lines at the terminal of a session in front of a server, each when what is expected before it is there; returns what
+/// the terminal has shown.
 #[cfg(target_os = "linux")]
-#[test]
-fn person_has_a_prompt() {
+fn write_at_terminal(folder: &Path, server: &str, lines: &[(&str, &str)]) -> String {
     use std::io::{Read as _, Write as _};
     use std::process::{Command, Stdio};
 
-    let folder = tempfile::tempdir().expect("a folder");
     let program = env!("CARGO_BIN_EXE_mcp-exact");
-    std::fs::write(folder.path().join("server.sh"), SERVER).expect("a file");
+    std::fs::write(folder.join("server.sh"), server).expect("a file");
     let command = format!("{program} session -r 2025-06-18 sh server.sh");
     let mut child = Command::new("script")
         .args(["--quiet", "--return", "--command", &command, "/dev/null"])
-        .current_dir(folder.path())
+        .current_dir(folder)
         .env("TERM", "xterm")
-        .env("XDG_DATA_HOME", folder.path())
+        .env("XDG_DATA_HOME", folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -170,14 +169,7 @@ fn person_has_a_prompt() {
     let mut input = child.stdin.take().expect("standard input");
     let mut output = child.stdout.take().expect("standard output");
     let (mut text, mut seen) = (String::new(), 0);
-    // Each line is written when the prompt for it is there. Tab completes names, arguments, and values that the server knows.
-    for (line, expected) in [
-        ("", "> "),
-        ("ad\tn\t1,2\r", "added"),
-        ("", "> "),
-        ("prompt greet person=Ala\t\r", "hello"),
-        ("", "> "),
-    ] {
+    for (line, expected) in lines {
         input.write_all(line.as_bytes()).expect("a line");
         let place = loop {
             if let Some(place) = text[seen..].find(expected) {
@@ -192,6 +184,23 @@ fn person_has_a_prompt() {
     }
     input.write_all(b"quit\r").expect("a line");
     assert!(child.wait().expect("it ends").success(), "{text}");
+    text
+}
+
+/// A person has the same lines, and those of earlier sessions.
+#[cfg(target_os = "linux")]
+#[test]
+fn person_has_a_prompt() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Tab completes names, arguments, and values that the server knows.
+    let lines = [
+        ("", "> "),
+        ("ad\tn\t1,2\r", "added"),
+        ("", "> "),
+        ("prompt greet person=Ala\t\r", "hello"),
+        ("", "> "),
+    ];
+    let text = write_at_terminal(folder.path(), SERVER, &lines);
     let log = std::fs::read_to_string(folder.path().join("log")).expect("a log");
     assert!(
         log.contains(r#""numbers":[1,2]"#) && log.contains(r#""person":"Alan""#),
@@ -200,4 +209,24 @@ fn person_has_a_prompt() {
     let history = Path::new("mcp-exact/session-history");
     let history = std::fs::read_to_string(folder.path().join(history)).expect("a history");
     assert!(history.contains("numbers=1,2"), "{history}");
+}
+
+/// A server that completes nothing in time delays a line for a moment only.
+#[cfg(target_os = "linux")]
+#[test]
+fn silent_completions_are_given_up() {
+    let answer = r#"answer '"result":{"completion":{"values":["Ada","Alan"]}}'"#;
+    assert!(SERVER.contains(answer));
+    let server = SERVER.replace(answer, ":");
+    let folder = tempfile::tempdir().expect("a folder");
+    let begun = std::time::Instant::now();
+    let lines = [
+        ("", "> "),
+        ("prompt greet person=Ala\t\r", "hello"),
+        ("", "> "),
+    ];
+    let text = write_at_terminal(folder.path(), &server, &lines);
+    // Without a limit of its own, the question ends after a minute.
+    let is_soon = begun.elapsed() < std::time::Duration::from_secs(30);
+    assert!(is_soon, "{text}");
 }

@@ -242,7 +242,9 @@ async fn wait_for_line(
             line = &mut read => return Ok(line?),
             Some(question) = questions.recv() => {
                 let Question { prompt, argument, value, answer } = question;
-                let completed = session.client.complete_prompt(&prompt, &argument, &value).await;
+                let completing = session.client.complete_prompt(&prompt, &argument, &value);
+                // The line is not run before.
+                let completed = completing.timeout(COMPLETION_TIMEOUT).await;
                 let values = completed.map(|completed| completed.values);
                 // The editor may have gone on.
                 let _ = answer.send(values.unwrap_or_default());
