@@ -12,8 +12,9 @@ use serde_json::Value;
 use super::{Settings, add_hint, run_with_server};
 use crate::Outcome;
 use crate::names::suggest_similar;
-use crate::output::write;
-use crate::terminal::stdout;
+use crate::output::{Painter, Style, write};
+use crate::terminal::{print_to_stderr, stdout};
+use crate::text::{count, text};
 
 /// The arguments of `mcp-exact read`.
 #[derive(Args)]
@@ -57,11 +58,24 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         };
         client.close();
         let is_terminal = arguments.output.as_os_str() == "-" && stdout().is_terminal();
+        let items = contents.items();
         match contents.blob() {
             Some(_) if is_terminal => {
                 bail!("the contents are binary; write them to a file with --output")
             }
-            Some(bytes) => write(&arguments.output, &bytes)?,
+            Some(bytes) => {
+                write(&arguments.output, &bytes)?;
+                if items.len() > 1 {
+                    print_to_stderr(&text!(
+                        "{}: the contents have {} besides these bytes; --json prints all of them",
+                        Painter::stderr().paint(Style::Yellow, "note"),
+                        count(items.len() - 1, "item")
+                    ));
+                }
+            }
+            None if items.iter().any(is_binary) => {
+                bail!("the binary contents are not base64; --json prints what the server has sent")
+            }
             None => {
                 let text = contents.text();
                 let end = if is_terminal && !text.ends_with('\n') {
@@ -74,6 +88,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         }
         Ok(Outcome::Valid)
     })
+}
+
+/// Returns true if an item of the contents of a resource is binary.
+pub fn is_binary(item: &JsonObject) -> bool {
+    let blob = item.get("blob");
+    blob.is_some_and(|blob| blob.parse::<String>().is_ok())
 }
 
 /// Converts the error of reading a resource; suggests similar URIs if the server lists others.

@@ -114,6 +114,46 @@ mod http {
         assert!(ended.err.ends_with(end), "{}", ended.err);
     }
 
+    /// Contents of a resource that are not printed are named: those that are not base64, and those beside binary ones.
+    #[test]
+    fn contents_are_not_lost() {
+        let blob = |data: &str| serde_json::json!({ "uri": "x:y", "blob": data });
+        let text = serde_json::json!({ "uri": "x:z", "text": "t", "blob": null });
+        for (contents, code, out, err) in [
+            (serde_json::json!([blob("YWJj")]), 0, "abc", ""),
+            (serde_json::json!([text]), 0, "t", ""),
+            (
+                serde_json::json!([blob("YWJj\nZGVm")]),
+                2,
+                "",
+                "error: the binary contents are not base64; --json prints what the server has sent\n",
+            ),
+            (
+                serde_json::json!([text, blob("YWJj")]),
+                0,
+                "abc",
+                "note: the contents have 1 item besides these bytes; --json prints all of them\n",
+            ),
+        ] {
+            let is_binary = contents.to_string().contains("YWJj");
+            let peer = HttpPeer::start(move |request| match request.method() {
+                "resources/read" => {
+                    PeerReply::result(request, serde_json::json!({ "contents": contents }))
+                }
+                _ => legacy_reply(request, "2025-06-18"),
+            });
+            let options = ["read", "-r", "2025-06-18", "--quiet"];
+            let arguments = [&options[..], &["x:y", "--", &peer.url]].concat();
+            let ended = run(Path::new("."), &arguments, b"");
+            assert_eq!((ended.code, &*ended.out), (code, out), "{}", ended.err);
+            assert!(ended.err.ends_with(err), "{}", ended.err);
+            let ended = run(Path::new("."), &["session", &peer.url], b"read x:y\n");
+            assert_eq!(ended.code, i32::from(is_binary), "{}", ended.err);
+            let reason = "error in line 1: the contents are binary; `mcp-exact read` writes";
+            assert_eq!(ended.err.contains(reason), is_binary, "{}", ended.err);
+        }
+    }
+
     /// A server that is silent on the probe costs the wait in the first run only, of commands and the gateway; `--probe` asks
     /// again, and so does a server that has changed.
     #[cfg(unix)]

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::super::answer::{parse_assignment, parse_assignments};
 use super::super::call::{self, print_result, suggest_tool};
 use super::super::prompt::{print_messages, suggest_prompt};
-use super::super::read::suggest_resource;
+use super::super::read::{is_binary, suggest_resource};
 use super::super::{Settings, add_hint};
 use super::line::{self, LINES, Line};
 use crate::Outcome;
@@ -127,6 +127,10 @@ impl<'a> Session<'a> {
                 Ok(Answer::Tool(result))
             }
             Line::Read(uri) => match self.client.read(&uri).await {
+                Ok(contents) if contents.items().iter().any(is_binary) => bail!(
+                    "the contents are binary; `mcp-exact read` writes them to a file, and {{\"method\": \"resources/read\", \"params\": \
+                     {{\"uri\": …}}}} prints them as JSON"
+                ),
                 Ok(contents) => Ok(Answer::Contents(contents.text())),
                 Err(error) => Err(suggest_resource(self.client, &uri, error).await),
             },
