@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Settings, add_hint, run_with_server};
 use crate::Outcome;
 use crate::names::suggest_similar;
-use crate::output::{Painter, Style, write};
+use crate::output::{Painter, Style, is_standard_stream, write};
 use crate::terminal::{print_to_stderr, stdout};
 use crate::text::{count, text};
 
@@ -49,7 +49,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             let result = client.request(method::RESOURCES_READ, Some(params));
             let result: Value = result.await.map_err(add_hint)?.parse()?;
             client.close();
-            stdout().pretty_json(&result)?;
+            if is_standard_stream(&arguments.output) {
+                stdout().pretty_json(&result)?;
+            } else {
+                let text = serde_json::to_string_pretty(&result)? + "\n";
+                write(&arguments.output, text.as_bytes())?;
+            }
             return Ok(Outcome::Valid);
         }
         let contents = match client.read(&arguments.uri).await {
@@ -57,7 +62,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Err(error) => return Err(suggest_resource(&client, &arguments.uri, error).await),
         };
         client.close();
-        let is_terminal = arguments.output.as_os_str() == "-" && stdout().is_terminal();
+        let is_terminal = is_standard_stream(&arguments.output) && stdout().is_terminal();
         let items = contents.items();
         match contents.blob() {
             Some(_) if is_terminal => {

@@ -143,7 +143,7 @@ mod http {
                 _ => legacy_reply(request, "2025-06-18"),
             });
             let options = ["read", "-r", "2025-06-18", "--quiet"];
-            let arguments = [&options[..], &["x:y", "--", &peer.url]].concat();
+            let arguments = [&options[..], &["x:y", "--", peer.url.as_str()]].concat();
             let ended = run(Path::new("."), &arguments, b"");
             assert_eq!((ended.code, &*ended.out), (code, out), "{}", ended.err);
             assert!(ended.err.ends_with(err), "{}", ended.err);
@@ -152,6 +152,27 @@ mod http {
             let reason = "error in line 1: the contents are binary; `mcp-exact read` writes";
             assert_eq!(ended.err.contains(reason), is_binary, "{}", ended.err);
         }
+    }
+
+    /// The whole result goes where the contents do.
+    #[test]
+    fn results_are_written_to_files() {
+        let peer = HttpPeer::start(|request| match request.method() {
+            "resources/read" => {
+                let contents = serde_json::json!([{ "uri": "x:y", "text": "t" }]);
+                PeerReply::result(request, serde_json::json!({ "contents": contents }))
+            }
+            _ => legacy_reply(request, "2025-06-18"),
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = ["read", "--json", "--output", "result.json", "x:y", "--"];
+        let arguments = [&options[..], &[peer.url.as_str()]].concat();
+        let ended = run(folder.path(), &arguments, b"");
+        assert_eq!((ended.code, &*ended.out), (0, ""), "{}", ended.err);
+        let written = std::fs::read_to_string(folder.path().join("result.json"));
+        let result: serde_json::Value =
+            serde_json::from_str(&written.expect("a file")).expect("JSON");
+        assert_eq!(result["contents"][0]["text"], "t");
     }
 
     /// A server that is silent on the probe costs the wait in the first run only, of commands and the gateway; `--probe` asks
