@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
+use serde_json::Map;
 
 use super::clients::{Folders, KnownClient, all_places, shown_path};
 use super::entry::{Address, Entry};
@@ -20,6 +21,14 @@ struct Configured {
     name: String,
     shown_path: String,
     entry: Result<Entry, String>,
+}
+
+/// Servers of all clients.
+#[derive(Default)]
+struct AllConfigured {
+    servers: Vec<Configured>,
+    /// Why the servers of other files are not known, as sentences that name the file.
+    unreadable: Vec<String>,
 }
 
 /// Returns the server that the words of a command line name: a single word that is the name of a configured server, or
@@ -84,7 +93,8 @@ fn find_in(
     given: Given<'_>,
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Option<(Named, &'static KnownClient, String)>> {
-    let all = configured(folders);
+    let configured = configured(folders);
+    let all = &configured.servers;
     let is_wanted = |one: &&Configured| {
         one.name == word || word.strip_prefix(one.client.id) == Some(&format!("/{}", one.name))
     };
@@ -107,7 +117,7 @@ fn find_in(
     let one = match found.as_slice() {
         [] => {
             if looks_like_name(word) && !is_program(word) {
-                return Err(unknown_name(word, &all, folders));
+                return Err(unknown_name(word, &configured, folders));
             }
             return Ok(None);
         }
@@ -135,26 +145,38 @@ fn find_in(
 }
 
 /// Returns the error for a word that is neither a program nor the name of a server.
-fn unknown_name(word: &str, all: &[Configured], folders: &Folders) -> anyhow::Error {
+fn unknown_name(word: &str, configured: &AllConfigured, folders: &Folders) -> anyhow::Error {
     // A URL without its scheme, or a whole command, is more likely than a name.
     if let Err(mistake) = server_address::refuse_mistake(word) {
         return mistake;
     }
+    let AllConfigured {
+        servers,
+        unreadable,
+    } = configured;
     let mut problem = format!("there is no program and no configured server `{word}`");
     let length = problem.len();
-    suggest_similar(&mut problem, word, all.iter().map(|one| &*one.name));
+    suggest_similar(&mut problem, word, servers.iter().map(|one| &*one.name));
     if problem.len() > length {
-        return anyhow!("{problem} `mcp-exact servers` lists them");
+        problem.push_str(" `mcp-exact servers` lists them");
+    } else {
+        let has_project = all_places(folders)
+            .iter()
+            .any(|place| place.is_project && place.path.is_file());
+        let remedy = match (servers.is_empty(), has_project) {
+            (_, false) => {
+                "; this folder has no file of a client, and the user's files no such server"
+            }
+            (true, true) if unreadable.is_empty() => "; the files of clients have no servers",
+            (true, true) => "",
+            (false, true) => "; `mcp-exact servers` lists those there are",
+        };
+        problem.push_str(remedy);
     }
-    let has_project = all_places(folders)
-        .iter()
-        .any(|place| place.is_project && place.path.is_file());
-    let remedy = match (all.is_empty(), has_project) {
-        (_, false) => "this folder has no file of a client, and the user's files no such server",
-        (true, true) => "the files of clients have no servers",
-        (false, true) => "`mcp-exact servers` lists those there are",
-    };
-    anyhow!("{problem}; {remedy}")
+    for reason in unreadable {
+        problem.push_str(&format!("; {reason}"));
+    }
+    anyhow!(problem)
 }
 
 /// Returns what an entry of a file stands for.
@@ -186,17 +208,25 @@ fn named(entry: Entry, shown_path: &str) -> Named {
     }
 }
 
-/// Returns all configured servers; files that cannot be read have none here, and `mcp-exact servers` says why.
-fn configured(folders: &Folders) -> Vec<Configured> {
-    let mut all = Vec::new();
+/// Returns all configured servers, and why files have none that are not understood.
+fn configured(folders: &Folders) -> AllConfigured {
+    let mut all = AllConfigured::default();
     for place in all_places(folders) {
-        let text = file::read(&place.path).ok().flatten().unwrap_or_default();
-        let servers = file::servers(&text, place.client, &folders.project);
-        for (name, value) in servers.unwrap_or_default() {
-            all.push(Configured {
+        let shown_path = shown_path(&place.path, folders);
+        let servers = file::read(&place.path).and_then(|text| {
+            let text = text.unwrap_or_default();
+            file::servers(&text, place.client, &folders.project)
+        });
+        let servers = servers.unwrap_or_else(|error| {
+            let reason = format!("{shown_path} may have it, and is not understood: {error:#}");
+            all.unreadable.push(reason);
+            Map::new()
+        });
+        for (name, value) in servers {
+            all.servers.push(Configured {
                 client: place.client,
                 name,
-                shown_path: shown_path(&place.path, folders),
+                shown_path: shown_path.clone(),
                 entry: Entry::read(&value, place.client),
             });
         }
@@ -293,6 +323,8 @@ mod tests {
         assert!(error.contains("did you mean `both`?"), "{error}");
         let error = find("nothing-like-it").expect_err("no name");
         assert!(error.contains("`mcp-exact servers` lists those"), "{error}");
+        let broken = "; ~/.gemini/settings.json may have it, and is not understood: Unterminated";
+        assert!(error.contains(broken), "{error}");
         assert_eq!(find("no/such-file"), Ok(None));
         let with_slash = find("io.github.a/b").expect("found").expect("a server");
         assert_eq!(with_slash.words, ["d"]);
@@ -306,6 +338,18 @@ mod tests {
             error.contains("this folder has no file of a client"),
             "{error}"
         );
+    }
+
+    /// A file with a fault is named where a server is not found; it is not said that it has no servers.
+    #[test]
+    fn faulty_files_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = r#"{"mcpServers": {"mine": {"command": "a"}}"#;
+        let folders = user(folder.path(), &[("project/.mcp.json", file)]);
+        let error = find_in("mine", &folders, Given::default(), &|_| None);
+        let error = error.expect_err("the file is cut off").to_string();
+        let expected = "there is no program and no configured server `mine`; .mcp.json may have it, and is not understood: Unterminated";
+        assert!(error.starts_with(expected), "{error}");
     }
 
     /// URLs, options and paths of programs are no names.
