@@ -158,14 +158,14 @@ impl HostServer {
             state.attempt_count = state.attempt_count.saturating_add(1);
             state.client.take()
         };
-        if let Some(client) = before {
-            client.close();
-        }
-        self.remains.gone().await;
         let mut attempt = Attempt {
             server: self,
             result: Err(ClientError::disconnected(CloseReason::ByClient, false)),
         };
+        if let Some(client) = before {
+            client.close();
+        }
+        self.remains.gone().await;
         attempt.result = match self.connect.clone() {
             Ok(connect) => {
                 let connect = connect.counted_in(&self.remains);

@@ -1,6 +1,7 @@
 //! Hosts of several servers, which are isolated from each other, with a common list of tools.
 
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use mcp_exact::transport::memory_pair;
@@ -405,6 +406,25 @@ async fn servers_come_and_go() {
     );
     assert!(host.restart("missing").await.is_err());
     host.remove("missing").await.expect("removed");
+    assert_eq!(host.failures().count(), 0);
+}
+
+/// A restart whose future is dropped is a failure, also if that happens while the former connection ends.
+#[tokio::test]
+async fn dropped_restarts_are_failures() {
+    let host = Host::builder()
+        .server("a", Client::in_memory(&server("hello")))
+        .start()
+        .await;
+    let mut restarting = Box::pin(host.restart("a"));
+    let polled = std::future::poll_fn(|cx| Poll::Ready(restarting.as_mut().poll(cx))).await;
+    assert!(polled.is_pending(), "the former connection ends first");
+    drop(restarting);
+    assert_eq!(host.servers().count(), 0);
+    let failed: Vec<&str> = host.failures().map(|(name, _)| name).collect();
+    assert_eq!(failed, ["a"]);
+    assert!(host.status()["a"].last_error.is_some());
+    host.restart("a").await.expect("a client");
     assert_eq!(host.failures().count(), 0);
 }
 
