@@ -20,7 +20,7 @@ use crate::check::log_words;
 use crate::conversation::{CheckedMessage, Conversation, Options};
 use crate::interrupt;
 use crate::message::Direction;
-use crate::output::{Painter, Style, create};
+use crate::output::{Painter, Style, create, is_standard_stream};
 use crate::process::{self, RunningServer, ServerStderr};
 use crate::queue::{self, Received, Receiver, Sender};
 use crate::registry::Registry;
@@ -74,8 +74,29 @@ pub struct Arguments {
 /// Sender and bytes of a complete message.
 struct ForwardedMessage(Direction, Vec<u8>);
 
-/// File or standard error, to which the proxy writes.
-type OutputFile = Box<dyn Write + Send>;
+/// File or standard error, to which the proxy writes until an error.
+struct OutputFile {
+    /// `None` after an error: what came next would follow half of a line.
+    out: Option<Box<dyn Write + Send>>,
+    /// Name of the file, for the error.
+    name: String,
+}
+
+impl OutputFile {
+    /// Writes lines; the first error is printed, and the conversation continues without the file.
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+        let written = self.out.as_deref_mut().map_or(Ok(()), |out| write(out));
+        if let Err(error) = written {
+            self.out = None;
+            let error = error.to_string();
+            print_to_stderr(&text!(
+                "mcp-exact: cannot write {}: {}; it ends here",
+                Untrusted(&self.name),
+                Untrusted(&error)
+            ));
+        }
+    }
+}
 
 /// Receiver of all complete messages, before they are forwarded: records each message, and passes it to the watcher.
 #[derive(Clone)]
@@ -88,7 +109,6 @@ struct MessageSink {
 
 impl MessageSink {
     /// Records the collected line as a message, passes it to the watcher, and clears it; an empty line is no message.
-    /// Errors of writing are ignored, so that the conversation continues.
     fn take_line(&self, from: Direction, line: &mut Vec<u8>) {
         let message = line.trim_ascii().to_vec();
         line.clear();
@@ -97,7 +117,7 @@ impl MessageSink {
         }
         if let Some(record) = &self.record {
             let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = recording::write(&mut *record, from, &message);
+            record.write(|out| recording::write(out, from, &message));
         }
         // Small messages take more memory than their bytes.
         let size = message.len() + 128;
@@ -219,11 +239,18 @@ static IS_FINISHED: AtomicBool = AtomicBool::new(false);
 
 /// Creates a file that the command line specifies; `-` is standard error.
 fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<OutputFile>> {
-    match path {
-        Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(stderr().document()))),
-        Some(path) => create(path).map(Some),
-        None => Ok(None),
-    }
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let out: Box<dyn Write + Send> = if is_standard_stream(path) {
+        Box::new(stderr().document())
+    } else {
+        create(path)?
+    };
+    Ok(Some(OutputFile {
+        out: Some(out),
+        name: path.display().to_string(),
+    }))
 }
 
 /// Returns the exit code of the server, or 128 plus the signal number if a signal has ended the server, as shells do.
@@ -274,7 +301,7 @@ fn forward_bytes(
 struct Watcher {
     /// Conversation that checks the messages.
     conversation: Conversation,
-    /// File to which violations are written; without it, they are written to standard error.
+    /// File to which violations are written; without it, and after an error, they are written to standard error.
     report: Option<OutputFile>,
     /// True if each message is printed to standard error.
     is_tracing: bool,
@@ -301,7 +328,7 @@ impl Watcher {
         }
     }
 
-    /// Checks a message. Errors of writing files are ignored, so that the conversation continues.
+    /// Checks a message.
     fn check_message(&mut self, from: Direction, message: &[u8]) {
         let text = String::from_utf8_lossy(message);
         let observed = self.conversation.observe(Some(from), &text);
@@ -313,11 +340,12 @@ impl Watcher {
         if observed.breaches.is_empty() {
             return;
         }
-        match &mut self.report {
+        let report = self.report.as_mut();
+        match report.filter(|report| report.out.is_some()) {
             Some(report) => {
                 let words = log_words(&observed, Painter(false));
                 let words = words.as_str();
-                let _ = writeln!(report, "{words}").and_then(|()| report.flush());
+                report.write(|out| writeln!(out, "{words}").and_then(|()| out.flush()));
             }
             None if self.is_tracing => {}
             None => {

@@ -70,6 +70,30 @@ fn proxy_keeps_bytes_and_exit_code() {
     assert!(report.contains("STD.stdout-clean"), "{report}");
 }
 
+/// A file that cannot be written any more is named once, and the conversation continues.
+#[cfg(target_os = "linux")]
+#[test]
+fn full_disks_are_reported() {
+    let server = r#"echo '{"id":1}'; echo '{"id":2}'"#;
+    for option in ["--record", "--report"] {
+        let arguments = ["proxy", option, "/dev/full", "--", "sh", "-c", server];
+        let ended = run(Path::new("."), &arguments, b"");
+        assert_eq!(
+            (ended.code, &*ended.out),
+            (0, "{\"id\":1}\n{\"id\":2}\n"),
+            "{}",
+            ended.err
+        );
+        let reason = "mcp-exact: cannot write /dev/full: No space left on device (os error 28); it ends here\n";
+        assert_eq!(
+            ended.err.matches(reason).count(),
+            1,
+            "{option}: {}",
+            ended.err
+        );
+    }
+}
+
 /// A replay lists the differences of responses from the recording, except those that `--ignore` names.
 #[cfg(unix)]
 #[test]
