@@ -9,7 +9,7 @@ use mcp_exact::{Client, ClientError, Definition, JsonObject, Progress, RawJson};
 use mcp_exact_revisions::method;
 use serde_json::Value;
 
-use super::{Settings, add_hint, answer, run_with_server};
+use super::{BYTE_ORDER_MARK, Settings, add_hint, answer, run_with_server};
 use crate::Outcome;
 use crate::names::suggest;
 use crate::output::{Painter, Style};
@@ -123,7 +123,8 @@ async fn read_object(text: &str) -> anyhow::Result<JsonObject> {
     let text = match text {
         "-" => {
             let read = tokio::task::spawn_blocking(|| io::read_to_string(io::stdin()));
-            read.await?.context("cannot read standard input")?
+            let text = read.await?.context("cannot read standard input")?;
+            text.trim_start_matches(BYTE_ORDER_MARK).to_owned()
         }
         text => text.to_owned(),
     };

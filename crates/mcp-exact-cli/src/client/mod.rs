@@ -160,6 +160,9 @@ const END_TIMEOUT: Duration = Duration::from_millis(1800);
 /// Time to wait for the connection and for each response, unless the command line sets another one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Byte order mark, which shells and editors of Windows write before what they pass on.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
 /// Runs a future to completion on a runtime of this thread.
 pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -115,6 +115,27 @@ fn lines_of_other_encodings_fail() {
     assert_eq!((ended.code, ended.out.as_str()), (1, "added\n"));
 }
 
+/// Shells and editors of Windows write a byte order mark before what a command reads.
+#[test]
+fn byte_order_marks_are_passed_over() {
+    let (ended, _) = run_with(&["session"], "\u{feff}add numbers=1\r\nadd numbers=2\r\n");
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (0, "added\nadded\n"),
+        "{}",
+        ended.err
+    );
+    let arguments = ["call", "add", "--arguments", "-"];
+    let (ended, log) = run_with(&arguments, "\u{feff}{\"numbers\": [1]}\r\n");
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (0, "added\n"),
+        "{}",
+        ended.err
+    );
+    assert!(log.contains(r#""numbers":[1]"#), "{log}");
+}
+
 /// A line that cannot be run says what to write instead, and the next line is run.
 #[test]
 fn mistakes_get_suggestions() {

@@ -13,7 +13,7 @@ use super::super::answer::{parse_assignment, parse_assignments};
 use super::super::call::{self, print_result, suggest_tool};
 use super::super::prompt::{print_messages, suggest_prompt};
 use super::super::read::{is_binary, suggest_resource};
-use super::super::{Settings, add_hint};
+use super::super::{BYTE_ORDER_MARK, Settings, add_hint};
 use super::line::{self, LINES, Line};
 use crate::Outcome;
 use crate::jsonl::decode_utf8;
@@ -81,7 +81,10 @@ impl<'a> Session<'a> {
         let mut number = 0_usize;
         while let Some(line) = lines.recv().await {
             number += 1;
-            let bytes = line.context("cannot read standard input")?;
+            let mut bytes = line.context("cannot read standard input")?;
+            if number == 1 && bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+                bytes.drain(..BYTE_ORDER_MARK.len());
+            }
             let ran = match decode_utf8(&bytes) {
                 Ok(text) => self.run_line(text).await,
                 Err(problem) => Err(anyhow!("the line is {problem}")),
