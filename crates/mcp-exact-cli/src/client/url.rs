@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use http::{HeaderName, HeaderValue};
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperOptions};
 use mcp_exact::{Client, Connect};
 
@@ -88,11 +89,7 @@ impl Settings {
         self.certificates.check_url(url)?;
         let mut endpoint = HttpEndpoint::new(url).map_err(|error| anyhow!("{error}"))?;
         for header in &self.header {
-            let (name, value) = header
-                .split_once(':')
-                .with_context(|| format!("`{header}` is not a header; write `Name: value`"))?;
-            let name: http::HeaderName = name.trim().parse().context("no name of a header")?;
-            let value: http::HeaderValue = value.trim().parse().context("no value of a header")?;
+            let (name, value) = parse_header(header)?;
             if mcp_exact::transport::http::is_protocol_header(&name) {
                 bail!(
                     "--header: the program sets the header `{name}` of the protocol itself; leave it out"
@@ -114,6 +111,21 @@ impl Settings {
         };
         Ok(endpoint)
     }
+}
+
+/// Parses a header of the form `Name: value`. An error names the header and omits its value, which may be a secret.
+pub fn parse_header(header: &str) -> anyhow::Result<(HeaderName, HeaderValue)> {
+    let (name, value) = header
+        .split_once(':')
+        .with_context(|| format!("`{header}` is not a header; write `Name: value`"))?;
+    let name = name.trim();
+    let parsed: HeaderName = name
+        .parse()
+        .with_context(|| format!("`{name}` is not the name of a header"))?;
+    let value = value.trim().parse().with_context(|| {
+        format!("the value of the header `{name}` has a control character, such as a line break")
+    })?;
+    Ok((parsed, value))
 }
 
 /// Checks that this program can connect to a URL with its scheme: TLS comes with the feature `oauth`.
@@ -141,5 +153,23 @@ mod tests {
         assert!(error.to_string().ends_with("`--features oauth`"), "{error}");
         check_scheme("https://a/mcp", true).expect("there is TLS");
         check_scheme("http://a/mcp", false).expect("it needs none");
+    }
+
+    /// An error names the header, and not its value.
+    #[test]
+    fn faulty_headers_are_named() {
+        for (header, expected) in [
+            (
+                "X-Key: s3cr\u{1b}t",
+                "the value of the header `X-Key` has a control character, such as a line break",
+            ),
+            ("X Key: s3cret", "`X Key` is not the name of a header"),
+        ] {
+            let error = format!("{:#}", parse_header(header).expect_err(header));
+            assert!(error.starts_with(expected), "{error}");
+            assert!(!error.contains("s3cr"), "{error}");
+        }
+        let (name, value) = parse_header("X-Key:  s3cret ").expect("a header");
+        assert_eq!((name.as_str(), value.as_bytes()), ("x-key", &b"s3cret"[..]));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
 use mcp_exact::transport::http::client::{HttpClient, HttpClientError, HyperOptions};
 use mcp_exact::transport::sse::{Decoded, Decoder};
@@ -110,11 +110,7 @@ impl Target {
     pub fn new(url: &str, headers: &[String], options: HyperOptions) -> anyhow::Result<Self> {
         let mut map = HeaderMap::new();
         for header in headers {
-            let (name, value) = header
-                .split_once(':')
-                .with_context(|| format!("`{header}` is not a header; write `Name: value`"))?;
-            let name: HeaderName = name.trim().parse().context("no name of a header")?;
-            let value: HeaderValue = value.trim().parse().context("no value of a header")?;
+            let (name, value) = crate::client::url::parse_header(header)?;
             map.insert(name, value);
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
