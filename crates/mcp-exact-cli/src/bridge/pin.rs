@@ -76,7 +76,7 @@ impl OfFile {
     /// Reads the tools of all servers, and returns them with the path of the lock file.
     async fn read(&self) -> anyhow::Result<(LockFile, PathBuf)> {
         let gateway = self.gateway_arguments();
-        gateway.check_certificates()?;
+        gateway.check_options()?;
         let (mut config, servers) = Config::read(&self.config)?;
         config.check_entries()?;
         let Some(Pinned { file, .. }) = config.pins.take() else {

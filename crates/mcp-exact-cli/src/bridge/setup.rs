@@ -82,13 +82,15 @@ impl GatewayArguments {
         }
     }
 
-    /// Returns an error if options for one server are beside a file of servers.
-    pub fn check_certificates(&self) -> anyhow::Result<()> {
-        let option = self.settings.certificate_option();
-        let Some(option) = option.filter(|_| self.config.is_some()) else {
+    /// Returns an error for an option without effect: for one server beside a file of servers, or for what clients give servers.
+    pub fn check_options(&self) -> anyhow::Result<()> {
+        if let Some(option) = self.settings.client_option() {
+            bail!("servers get that from the clients of the gateway; leave `{option}` out");
+        }
+        let option = self.settings.server_option();
+        let Some((option, key)) = option.filter(|_| self.config.is_some()) else {
             return Ok(());
         };
-        let key = option.trim_start_matches('-');
         bail!(
             "{option} is for a server of the command line; write `{key}` into its entry in the file"
         );
@@ -121,7 +123,7 @@ pub struct Setup<'a> {
 impl<'a> Setup<'a> {
     /// Combines the command line with the configuration file; the command line overrides the file.
     pub fn from_arguments(arguments: &'a GatewayArguments) -> anyhow::Result<Self> {
-        arguments.check_certificates()?;
+        arguments.check_options()?;
         let (config, servers) = match &arguments.config {
             Some(path) => Config::read(path)?,
             None => Default::default(),

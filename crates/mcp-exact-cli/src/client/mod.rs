@@ -264,7 +264,9 @@ impl Settings {
     /// Returns the server at a URL or of a command.
     #[cfg(feature = "bridge")]
     fn target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
-        Ok(match server_address::parse_url(server)? {
+        let url = server_address::parse_url(server)?;
+        self.check_options(url.is_some())?;
+        Ok(match url {
             Some(url) => Target::Http(Box::new(self.authorized_endpoint(url, has_input)?)),
             None => {
                 let mut command = self.server_command(server)?;
@@ -274,6 +276,27 @@ impl Settings {
                 Target::Command(Box::new(command))
             }
         })
+    }
+
+    /// Returns the first option about a server of the command line that is given, and the key of an entry in a file in its place.
+    #[cfg(feature = "bridge")]
+    pub fn server_option(&self) -> Option<(&'static str, &'static str)> {
+        if !self.env.is_empty() {
+            return Some(("--env", "env"));
+        }
+        if !self.header.is_empty() {
+            return Some(("--header", "headers"));
+        }
+        let option = self.certificate_option()?;
+        Some((option, option.trim_start_matches('-')))
+    }
+
+    /// Returns the first option that is given about what the clients of a gateway give its servers.
+    #[cfg(feature = "bridge")]
+    pub fn client_option(&self) -> Option<&'static str> {
+        let options = [("--root", &self.root), ("--answer", &self.answer)];
+        let mut given = options.into_iter().filter(|(_, values)| !values.is_empty());
+        given.next().map(|(option, _)| option)
     }
 
     /// Adds a server of a configuration file to those that are waited for.

@@ -212,6 +212,11 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
         if let Some(option) = arguments.certificates.first_option() {
             anyhow::bail!("a command gets no HTTP requests; leave `{option}` out");
         }
+        if !arguments.header.is_empty() {
+            bail!(
+                "a command gets no HTTP requests; leave `--header` out, or give it values by `--env`"
+            );
+        }
         return Ok(Server::Command(named.words));
     };
     if !arguments.env.is_empty() {

@@ -14,6 +14,10 @@ fn options_without_effect_are_refused() {
             "a command gets no HTTP requests; leave `--header` out, or give it values by `--env`",
         ),
         (
+            &["doctor", "--header", "X: 1", "cat"],
+            "a command gets no HTTP requests; leave `--header` out, or give it values by `--env`",
+        ),
+        (
             &["inspect", "--env", "X=1", "http://127.0.0.1:1/mcp"],
             "a server at a URL has no process here; leave `--env` out",
         ),
@@ -42,6 +46,41 @@ fn options_without_effect_are_refused() {
         (
             &["inspect", "KEY=1", "cat"],
             "`KEY=1` is not a command; give the server a variable by --env KEY=1, and write its command after the options",
+        ),
+    ] {
+        let ended = run(Path::new("."), arguments, b"");
+        assert_eq!((ended.code, ended.err), (2, format!("error: {expected}\n")));
+    }
+}
+
+/// Options that have no effect on the servers of a gateway are wrong usage, too.
+#[cfg(feature = "bridge")]
+#[test]
+fn options_without_effect_on_a_gateway_are_refused() {
+    for (arguments, expected) in [
+        (
+            &["bridge", "--header", "X: 1", "cat"][..],
+            "a command gets no HTTP requests; leave `--header` out, or give it values by `--env`",
+        ),
+        (
+            &["bridge", "--env", "X=1", "http://127.0.0.1:1/mcp"],
+            "a server at a URL has no process here; leave `--env` out",
+        ),
+        (
+            &["bridge", "explain", "--root", "file:///tmp", "cat"],
+            "servers get that from the clients of the gateway; leave `--root` out",
+        ),
+        (
+            &["bridge", "--answer", "a=b", "cat"],
+            "servers get that from the clients of the gateway; leave `--answer` out",
+        ),
+        (
+            &["bridge", "--config", "none.toml", "--env", "X=1"],
+            "--env is for a server of the command line; write `env` into its entry in the file",
+        ),
+        (
+            &["bridge", "pin", "--config", "none.toml", "--header", "X: 1"],
+            "--header is for a server of the command line; write `headers` into its entry in the file",
         ),
     ] {
         let ended = run(Path::new("."), arguments, b"");
