@@ -7,7 +7,6 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
 use mcp_exact_convert::{Context as Conversion, LossKind, convert_type};
 use mcp_exact_revisions::method;
 use mcp_exact_wire::{Json, JsonObject};
@@ -15,7 +14,6 @@ use serde::Serialize;
 
 use super::job::{Answer, Job};
 use super::{Arguments, print_losses};
-use crate::Outcome;
 use crate::check::{check_standard_input_once, print_line, read_file};
 use crate::conversation::{Conversation, Options};
 use crate::message::Direction;
@@ -23,6 +21,7 @@ use crate::recording::{self, Entry};
 use crate::terminal::{print_to_stderr, stdout};
 use crate::text::{Untrusted, text};
 use crate::value::Value;
+use crate::{Outcome, print_error};
 
 /// Output line of `--json` for a message.
 #[derive(Serialize)]
@@ -48,15 +47,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Converts one recording, line by line.
+/// Converts one recording, line by line. One that cannot be read does not prevent the conversion of the others.
 fn convert_file(arguments: &Arguments, file: &Path) -> anyhow::Result<Outcome> {
     let name = file.to_string_lossy();
-    let bytes = read_file(file).with_context(|| format!("cannot read {name}"))?;
-    let revision = match &arguments.subject.revision {
-        Some(revision) => revision.clone(),
-        None => find_revision(&bytes).ok_or_else(|| {
-            anyhow!("{name} does not say which revision it is of; say it with --revision")
-        })?,
+    let fail = |problem: &str| {
+        print_error(&text!("{}", Untrusted(problem)));
+        Ok(Outcome::Unreadable)
+    };
+    let bytes = match read_file(file) {
+        Ok(bytes) => bytes,
+        Err(error) => return fail(&format!("cannot read {name}: {error}")),
+    };
+    let given = arguments.subject.revision.clone();
+    let Some(revision) = given.or_else(|| find_revision(&bytes)) else {
+        return fail(&format!(
+            "{name} does not say which revision it is of; say it with --revision"
+        ));
     };
     let mut job = arguments.job(&revision)?;
     let mut counts = Counts::default();

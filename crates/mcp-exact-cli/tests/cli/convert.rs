@@ -508,6 +508,18 @@ fn recordings_are_converted() {
         "{}",
         nothing.err
     );
+    fs::write(folder.path().join("short.jsonl"), &lines[2]).expect("a file");
+    let rest =
+        convert("convert --to 2025-03-26 --log none.jsonl --log short.jsonl --log log.jsonl");
+    assert_eq!((rest.code, &rest.out), (2, &ended.out), "{}", rest.err);
+    let errors: Vec<&str> = rest.err.lines().take(2).collect();
+    assert_eq!(
+        errors,
+        [
+            "error: cannot read none.jsonl: No such file or directory (os error 2)",
+            "error: short.jsonl does not say which revision it is of; say it with --revision"
+        ]
+    );
 }
 
 /// What a revision has no message for is refused, by the side that would send it, with the answers; requests of 2026-07-28 say of
