@@ -20,7 +20,9 @@ pub use crate::header_mirroring::{
 pub use crate::header_values::{decode_value, encode_value};
 pub use headers::{content_type, get_headers, post_headers};
 pub use origin::check_origin;
-pub use post::{PostBody, RequestTarget, classify, classify_delete, classify_get, is_session_id};
+pub use post::{
+    PostBody, RequestTarget, classify, classify_delete, classify_get, is_session_id, readable_body,
+};
 pub use reason::describe_body;
 pub(crate) use reason::shorten;
 

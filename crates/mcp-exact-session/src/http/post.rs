@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use mcp_exact_convert::{Repair, Tolerance};
+use mcp_exact_convert::{Repair, Tolerance, replace_lone_surrogates};
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{HeadKind, Message, MessageHead};
 
@@ -115,6 +115,19 @@ impl<'a> PostBody<'a> {
     /// Returns the parsed messages of the body, and what was repaired.
     pub(crate) fn into_parsed(self) -> (ParsedFrame, Vec<Repair>) {
         (self.parsed, self.repairs)
+    }
+}
+
+/// Byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Returns a body whose texts are those that an endpoint with [`Tolerance::Lenient`] reads, for a check before the endpoint:
+/// without a byte order mark, and with U+FFFD instead of lone surrogates, both of which most readers of JSON refuse.
+pub fn readable_body(body: &[u8]) -> Cow<'_, [u8]> {
+    let bytes = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
+    match std::str::from_utf8(bytes).map(replace_lone_surrogates) {
+        Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
+        _ => Cow::Borrowed(bytes),
     }
 }
 

@@ -4,8 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{
-    BearerToken, Client, ClientError, Headers, Principal, Server, ServerBuilder, TokenGrant, Tool,
+    BearerToken, Client, ClientError, Headers, Input, Principal, ResourceTemplate, Server,
+    ServerBuilder, TokenGrant, Tool, schemars, serde,
 };
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 /// Serves a server on a free port; returns its URL. The task ends with the runtime of the test.
 async fn serve(builder: ServerBuilder) -> String {
@@ -185,4 +188,71 @@ async fn unusable_tokens_are_refused() {
     // What is shown contains no token.
     let token = BearerToken::from("c2VjcmV0");
     assert!(!format!("{token:?}").contains("c2VjcmV0"));
+}
+
+/// Variable of a template.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Named {
+    name: String,
+}
+
+/// Sends a message by POST with a token; returns the whole response.
+async fn post(url: &str, token: &str, session_id: Option<&str>, message: &str) -> String {
+    let host = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let session = session_id.map_or_else(String::new, |id| format!("mcp-session-id: {id}\r\n"));
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\n{session}connection: close\r\n\
+         content-length: {}\r\n\r\n{message}",
+        message.len()
+    );
+    let mut stream = TcpStream::connect(host).await.expect("a connection");
+    let sent = stream.write_all(request.as_bytes()).await;
+    sent.expect("the server reads");
+    let mut response = String::new();
+    let received = stream.read_to_string(&mut response).await;
+    received.expect("a response");
+    response
+}
+
+/// A message that the server repairs requires the scopes of what it names, as a tidy one does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repaired_messages_need_their_scopes() {
+    let admin = TokenGrant::new("admin").scopes(["notes:write"]);
+    let builder = Server::builder("test", "1")
+        .template(
+            ResourceTemplate::new("n:{+name}").scope("notes:write"),
+            |Input(named): Input<Named>| async move { format!("written {}", named.name) },
+        )
+        .complete_template("n:{+name}", "name", || async { vec!["written".to_owned()] })
+        .bearer_tokens(["c2VjcmV0"])
+        .bearer_tokens([BearerToken::new("YWRtaW4", admin)]);
+    let url = serve(builder).await;
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write"}}"#;
+    let read = r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"n:a\ud83d"}}"#;
+    let complete = r#"{"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{"ref":{"type":"ref/resource","uri":"n:{+name}"},"argument":{"name":"name","value":"\ud83d"}}}"#;
+    let bodies = [
+        format!("\u{feff}{call}"),
+        read.to_owned(),
+        complete.to_owned(),
+    ];
+    for (token, is_granted) in [("YWRtaW4", true), ("c2VjcmV0", false)] {
+        let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+        let response = post(&url, token, None, initialize).await;
+        let id = response
+            .lines()
+            .find_map(|line| line.strip_prefix("mcp-session-id: "));
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        post(&url, token, id, initialized).await;
+        for body in &bodies {
+            let response = post(&url, token, id, body).await;
+            let is_refused = response.starts_with("HTTP/1.1 403");
+            let is_answered = response.contains("written");
+            assert_eq!(
+                (is_answered, is_refused),
+                (is_granted, !is_granted),
+                "{body}: {response}"
+            );
+        }
+    }
 }

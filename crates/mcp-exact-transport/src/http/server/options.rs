@@ -129,7 +129,8 @@ impl ResponseHeaders {
     }
 }
 
-/// Function that returns the scopes that a message requires; its argument is the body of the request.
+/// Function that returns the scopes that a message requires; its argument is the body of the request, without a byte order
+/// mark, and with U+FFFD instead of lone surrogates, as a lenient endpoint reads them.
 pub type RequiredScopes = Arc<dyn Fn(&[u8]) -> Vec<String> + Send + Sync>;
 
 /// Function that decides whether a client may begin a session now; its arguments are the principal of the client, or the

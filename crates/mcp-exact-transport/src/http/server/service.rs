@@ -19,6 +19,7 @@ use http::header::{ALLOW, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
+use mcp_exact_session::http::readable_body;
 use mcp_exact_session::{Change, Principal, ServerSettings};
 use tokio::sync::watch;
 
@@ -484,7 +485,7 @@ impl Inner {
         else {
             return Ok(());
         };
-        let scopes = required(message);
+        let scopes = required(&readable_body(message));
         authenticate
             .authorize(parts, &scopes)
             .map_err(not_authorized)
