@@ -273,20 +273,15 @@ impl Connection {
 
     /// Completes when the connection is lost or the server ends its current session; the calls of the session end, too.
     pub(crate) fn session_end(&self) -> impl Future<Output = ()> + Send + use<> {
-        let routes = Arc::clone(&self.routes);
-        let before = routes.sessions_ended.load(Ordering::Acquire);
-        async move {
-            loop {
-                let mut ended = std::pin::pin!(routes.ended.notified());
-                ended.as_mut().enable();
-                if routes.is_lost.load(Ordering::Acquire)
-                    || routes.sessions_ended.load(Ordering::Acquire) > before
-                {
-                    return;
-                }
-                ended.await;
-            }
-        }
+        let before = self.routes.sessions_ended.load(Ordering::Acquire);
+        let has_ended =
+            move |routes: &Routes| routes.sessions_ended.load(Ordering::Acquire) > before;
+        Arc::clone(&self.routes).lost_or(has_ended)
+    }
+
+    /// Completes when the connection is lost, also if the transport of the connection continues.
+    pub(crate) fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        Arc::clone(&self.routes).lost_or(|_| false)
     }
 
     /// Returns the reason why a request was not sent; marks the connection as lost if it is closed.
@@ -379,6 +374,18 @@ impl Routes {
     fn set_lost(&self) {
         self.is_lost.store(true, Ordering::Release);
         self.ended.notify_waiters();
+    }
+
+    /// Completes when the connection is lost, or when `is_met` returns true after the end of a session.
+    async fn lost_or(self: Arc<Self>, is_met: impl Fn(&Self) -> bool + Send + 'static) {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.is_lost.load(Ordering::Acquire) || is_met(&self) {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// Handles the end of a session of the server, and the negotiation of the next one.

@@ -82,13 +82,24 @@ struct Replaced {
     subscribed: Mutex<HashSet<String>>,
     /// Number of the latest process: earlier ones have met the fault.
     process: watch::Sender<usize>,
+    /// True if the server now speaks an older revision.
+    is_older: AtomicBool,
 }
 
 impl Replaced {
+    /// Returns the revision of the server.
+    fn revision(&self) -> &'static str {
+        if self.is_older.load(Ordering::Acquire) {
+            "2025-03-26"
+        } else {
+            "2025-06-18"
+        }
+    }
+
     /// Returns the result of a request, and records what it does.
     fn result(&self, session: &str, method: &str) -> Option<Value> {
         Some(match method {
-            "initialize" => json!({ "protocolVersion": "2025-06-18",
+            "initialize" => json!({ "protocolVersion": self.revision(),
                 "capabilities": { "tools": {}, "resources": { "subscribe": true } },
                 "serverInfo": { "name": "replaced", "version": "1" } }),
             "tools/list" => {
@@ -546,5 +557,29 @@ async fn one_connection_finds_what_all_have_lost() {
     replaced.replace();
     assert_eq!(request(&clients[0], "tools/list", "").await, Ok(()));
     wait_until(|| subscribed() == 3, "all are subscribed again").await;
+    bridge.shutdown().await;
+}
+
+/// A client without sessions is subscribed again at a server that was replaced by one of another revision, although the
+/// transport to the server continues.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions_outlast_a_change_of_the_revision() {
+    let replaced = Arc::new(Replaced::default());
+    let server = Arc::clone(&replaced);
+    let peer = HttpPeer::start(move |request| server.respond(request, Fault::Status(404)));
+    let endpoint = HttpEndpoint::new(&peer.url).expect("a URL");
+    let endpoint: Arc<dyn Upstream> = Arc::new(endpoint.retry(Duration::from_millis(1)));
+    let bridge = Bridge::new(Alone(endpoint), Options::default()).await;
+    let bridge = bridge.expect("a bridge");
+    let client = handle_of(&bridge, revisions().last().expect("a revision")).await;
+    assert_eq!(request(&client, "subscription", "").await, Ok(()));
+    let is_subscribed = || !replaced.subscribed.lock().expect("a lock").is_empty();
+    wait_until(is_subscribed, "the client is subscribed").await;
+    assert_eq!(request(&client, "tools/call", "").await, Ok(()));
+    replaced.is_older.store(true, Ordering::Release);
+    replaced.replace();
+    // Its connection finds that the server was replaced.
+    check_reason("a call", &request(&client, "tools/call", "").await);
+    wait_until(is_subscribed, "the client is subscribed again").await;
     bridge.shutdown().await;
 }

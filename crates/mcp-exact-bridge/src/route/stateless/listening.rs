@@ -21,7 +21,7 @@ use crate::route::translate::newest;
 use crate::servers::backend::Backend;
 use crate::servers::client_side::ClientSide;
 use crate::servers::connection::{Connection, PendingServerRequest, Receiver};
-use crate::servers::errors::not_sent_error;
+use crate::servers::errors::{connection_lost_error, not_sent_error};
 use crate::servers::listening::SubscriptionFilter;
 use crate::servers::tasks::{self, EXTENSION_STATUS};
 use crate::servers::users::Caller;
@@ -334,8 +334,12 @@ async fn listen(
         }
     }
     receiver.handle_acknowledgement(&accepted);
-    let reason = connection.client.closed().await;
-    PeerError::internal(reason.to_string())
+    tokio::select! {
+        biased;
+        reason = connection.client.closed() => PeerError::internal(reason.to_string()),
+        // The next session has another revision, so the transport continues without the subscription.
+        () = connection.lost() => connection_lost_error(),
+    }
 }
 
 /// Receiver of the server's notifications for a subscription.
