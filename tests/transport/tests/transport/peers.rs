@@ -491,6 +491,50 @@ async fn clients_survive_a_redeployment() {
     }
 }
 
+/// A server that takes the previous stream for open refuses the next one with status 409, as the official SDKs do: the stream
+/// of a session, and that of a request, are opened again until the server has noticed that they are gone.
+#[tokio::test]
+async fn streams_are_opened_again_after_a_conflict() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let (count, resumed) = (Arc::clone(&opened), AtomicUsize::new(0));
+    let called = Mutex::new(Value::Null);
+    let peer = HttpPeer::start(move |request| {
+        let words = "Conflict: Only one SSE stream is allowed per session";
+        let conflict = PeerReply::error(409, &Value::Null, -32000, words);
+        match (request.method(), request.header("last-event-id")) {
+            // The stream ends before the answer.
+            ("tools/call", _) => {
+                *called.lock().expect("a lock") = request.id().clone();
+                PeerReply::new(200, "text/event-stream", "id: call\ndata:\n\n")
+            }
+            ("GET", Some(_)) if resumed.fetch_add(1, Ordering::Relaxed) < 2 => conflict,
+            ("GET", Some(_)) => {
+                let id = called.lock().expect("a lock").clone();
+                let result = json!({ "content": [{ "type": "text", "text": "resumed" }] });
+                let answer = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+                event_stream("message", &answer)
+            }
+            ("GET", None) => match count.fetch_add(1, Ordering::Relaxed) {
+                0 => PeerReply::new(200, "text/event-stream", ": open\n\n"),
+                1 | 2 => conflict,
+                _ => PeerReply::Silence,
+            },
+            _ => legacy_reply(request, "2025-11-25"),
+        }
+    });
+    let client = connect(&peer);
+    client.ready().await.expect("negotiated");
+    assert_eq!(outcome(&client, "tools/call").await, "resumed");
+    let is_open = async {
+        while opened.load(Ordering::Relaxed) < 4 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let is_open = tokio::time::timeout(Duration::from_secs(60), is_open).await;
+    assert!(is_open.is_ok(), "{:?}", peer.methods());
+    client.close();
+}
+
 /// A server that refuses every session alike is not asked for ever: the request ends with its error.
 #[tokio::test]
 async fn endless_refusals_end_the_request() {

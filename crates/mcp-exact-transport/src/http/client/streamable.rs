@@ -236,7 +236,8 @@ pub(super) enum GetOutcome {
     WithoutEvents,
     /// The stream ended without a byte.
     WithoutBytes,
-    /// The connection has failed, or the server has responded with status 429 or 5xx.
+    /// The connection has failed, or the server has responded with status 429 or 5xx, or with status 409: the official SDKs
+    /// do so while they take the previous stream for open, because they have not noticed that its connection is gone.
     Unreachable,
     /// The server has refused the request, for example with status 405 if it does not support the stream, or its
     /// response is not an event stream.
@@ -273,9 +274,8 @@ pub(super) async fn get(
         {
             return GetOutcome::UnknownSession;
         }
-        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-            return GetOutcome::Unreachable;
-        }
+        StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => return GetOutcome::Unreachable,
+        status if status.is_server_error() => return GetOutcome::Unreachable,
         status if !status.is_success() => return GetOutcome::Refused,
         _ => {}
     }
