@@ -126,21 +126,25 @@ impl Session {
         &self.client
     }
 
-    /// Releases a lost connection, and opens a new one unless the server was removed.
+    /// Releases a lost connection, and opens a new one unless the server was removed or is shared now.
     pub(crate) fn replace_lost(self: &Arc<Self>) {
-        if !self.backend.is_removed() {
-            if self.open_connection().is_none() {
-                self.connect_in_background();
-            }
+        let is_removed = self.backend.is_removed();
+        if !is_removed && self.open_connection().is_some() {
             return;
         }
+        if !is_removed && !self.backend.is_shared() {
+            return self.connect_in_background();
+        }
         let mut state = self.state.lock();
-        let is_lost = |connection: &mut Arc<Connection>| connection.is_lost();
-        let released = (state.connection.take_if(is_lost), state.place.take());
-        let listening = state.listening.take();
+        let released = state.connection.take_if(|connection| connection.is_lost());
+        if !is_removed && released.is_none() {
+            // The task of a shared server finds out by itself that it was replaced.
+            return;
+        }
+        let (place, listening) = (state.place.take(), state.listening.take());
         // Closing the connection needs the lock.
         drop(state);
-        drop(released);
+        drop((released, place));
         if let Some(listening) = listening {
             listening.abort();
         }
@@ -228,6 +232,11 @@ impl Session {
         match connection.lifecycle() {
             Lifecycle::Discover => self.listen(&connection),
             Lifecycle::Initialize => {
+                // The server that was replaced may have had no sessions: its subscription keeps the connection to it.
+                let before = self.state.lock().listening.take();
+                if let Some(before) = before {
+                    before.abort();
+                }
                 subscribe_again(&connection, &self.resources());
             }
         }

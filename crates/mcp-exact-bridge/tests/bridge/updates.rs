@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use mcp_exact::{ClientChange, Server, revisions};
 use mcp_exact_bridge::{
-    AccessRule, Bridge, BridgeError, Options, Rules, ServerUpdate, Update, Upstream,
+    AccessRule, Bridge, BridgeError, Options, Rules, ServerUpdate, SharedUpstream, Update, Upstream,
 };
 use tokio::sync::mpsc;
 
-use crate::common::{InMemory, client_of, patient};
+use crate::common::{InMemory, client_of, patient, server, with_sessions};
 use crate::matrix::wait_until;
+use crate::own_uris::revision;
 
 /// Creates a server with one tool that returns the name of the server.
 fn server_named(name: &'static str) -> InMemory {
@@ -223,4 +224,51 @@ async fn invalid_updates_change_nothing() {
     let client = client.await.expect("a client");
     assert_eq!(names(&client).await, ["a__who"]);
     client.close();
+}
+
+/// A session releases the connection to a server that was replaced, whatever the new one is: it is told of the changes of the new
+/// one alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replaced_servers_are_released_by_sessions() {
+    for of_client in with_sessions() {
+        for (case, older, newer, is_shared) in [
+            ("shared now", "2026-07-28", "2026-07-28", true),
+            ("shared now", "2025-11-25", "2025-11-25", true),
+            ("with sessions now", "2026-07-28", "2025-11-25", false),
+        ] {
+            let case = format!("client {of_client}, server {older}, {case}");
+            let [old, new] = [older, newer].map(|of_server| server(revision(of_server)));
+            let (before, after) = (InMemory::new(&old), InMemory::new(&new));
+            let bridge = bridge_of(vec![("a", &before)]).await;
+            let (changed, mut changes) = mpsc::unbounded_channel();
+            let client = client_of(&bridge, of_client);
+            let client = client.on_change(move |change| drop(changed.send(change)));
+            let client = client.await.expect(&case);
+            let subscription = client.subscribe(["docs://intro"]).await.expect(&case);
+            let upstream: Arc<dyn Upstream> = if is_shared {
+                Arc::new(SharedUpstream(after))
+            } else {
+                Arc::new(after)
+            };
+            let update = servers(vec![("a", ServerUpdate::Connect(upstream))]);
+            bridge.update(update).await.expect(&case);
+            client.read("docs://intro").await.expect(&case);
+            wait_until(|| before.connections() == 0, &format!("{case}: released")).await;
+            while changes.try_recv().is_ok() {}
+            let wanted = ClientChange::Resource("docs://intro".to_owned());
+            let is_told = tokio::time::timeout(Duration::from_secs(60), async {
+                loop {
+                    new.resources().updated("docs://intro");
+                    let wait = Duration::from_millis(50);
+                    let change = tokio::time::timeout(wait, changes.recv()).await;
+                    if change.is_ok_and(|change| change.as_ref() == Some(&wanted)) {
+                        return;
+                    }
+                }
+            });
+            assert!(is_told.await.is_ok(), "{case}: the client is told");
+            drop(subscription);
+            client.close();
+        }
+    }
 }
