@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use mcp_exact_session::{Filter, PeerError, Principal};
+use mcp_exact_session::{Change, Filter, PeerError, Principal};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -75,18 +75,18 @@ impl SharedState {
                 }
                 let filter = self.filter_of(&gate, server, &filter);
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
-                let (acknowledge, client) = (acknowledge.clone(), request.client.clone());
+                let acknowledge = acknowledge.clone();
                 let is_acknowledged = Arc::clone(&is_acknowledged);
                 let honoured = Arc::clone(&honoured);
                 let uris_of = self.uris_of(backend);
-                let of_server = Arc::clone(backend);
                 let request = SubscriptionRequest {
                     uris: uris_of.clone(),
                     ..request.clone()
                 };
+                let (of_server, of_request) = (Arc::clone(backend), request.clone());
+                let of_principal = principal.clone();
                 // The subscription is acknowledged after all servers have answered, or those that are ready in time.
                 let established: OnEstablished = Arc::new(move |uris| {
-                    let is_accepted = uris.is_some();
                     match (&mut *honoured.lock(), uris) {
                         (Some(honoured), Some(uris)) => {
                             honoured.extend(uris.iter().map(|uri| uris_of.uri(uri)));
@@ -98,10 +98,12 @@ impl SharedState {
                     }
                     let is_last = missing.fetch_sub(1, Ordering::AcqRel) == 1;
                     if is_acknowledged.load(Ordering::Acquire) {
-                        if is_accepted {
-                            of_server.miss_changes();
+                        if uris.is_some() {
+                            let principal = of_principal.as_ref();
+                            announce_missed(&of_server, &of_request, principal, uris);
+                        } else {
+                            publish_every_list(&of_request.client);
                         }
-                        publish_every_list(&client);
                     } else if is_last {
                         acknowledge();
                     }
@@ -190,11 +192,28 @@ async fn listen_to(
         // An unreachable server does not delay the changes of the other servers.
         established(None);
         backend.wait_to_renew(began, &mut backoff).await;
-        let (client, server) = (request.client.clone(), Arc::clone(backend));
-        begin = Arc::new(move |_| {
-            // Changes may have been missed while the server was unreachable.
-            server.miss_changes();
-            publish_every_list(&client);
+        let (request, server) = (request.clone(), Arc::clone(backend));
+        let principal = principal.clone();
+        begin = Arc::new(move |uris: Option<&BTreeSet<String>>| {
+            announce_missed(&server, &request, principal.as_ref(), uris);
         });
+    }
+}
+
+/// Announces to a client that every list and the resources `uris` of a server may have changed while its changes were not
+/// received.
+fn announce_missed(
+    server: &Server,
+    request: &SubscriptionRequest,
+    principal: Option<&Principal>,
+    uris: Option<&BTreeSet<String>>,
+) {
+    server.miss_changes();
+    publish_every_list(&request.client);
+    // The rules may have changed since the subscription began.
+    let uris = uris.into_iter().flatten();
+    let shown = uris.filter(|uri| server.may_see_resource(principal, uri));
+    for uri in shown {
+        request.publish(Change::Resource(uri.clone()));
     }
 }

@@ -318,6 +318,53 @@ async fn read_answers_do_not_route_subscriptions() {
     client.close();
 }
 
+/// A client without sessions is told that a resource of one of several servers may have changed while the server could not be
+/// reached.
+#[tokio::test(start_paused = true)]
+async fn missed_updates_of_one_of_many_are_announced() {
+    let of_client = revisions().next_back().expect("a revision");
+    for of_server in revisions() {
+        let server = server(of_server);
+        let upstream = InMemory::new(&server);
+        let other = InMemory::new(&answering_server("other", "two://x"));
+        let all: Vec<(&str, Arc<dyn Upstream>)> = vec![
+            ("first", Arc::new(upstream.clone())),
+            ("other", Arc::new(other)),
+        ];
+        let bridge = Bridge::many(named(all), Options::default()).await;
+        let bridge = bridge.expect("a bridge");
+        let (changed, mut changes) = mpsc::unbounded_channel();
+        let client = client_of(&bridge, of_client);
+        let client = client.on_change(move |change| drop(changed.send(change)));
+        let client = client.await.expect("a client");
+        client.resources().all().await.expect("resources");
+        let subscription = client.subscribe(["docs://intro"]).await;
+        let subscription = subscription.expect("subscribed");
+        let wanted = ClientChange::Resource("docs://intro".to_owned());
+        let update = async {
+            loop {
+                server.resources().updated("docs://intro");
+                let wait = Duration::from_millis(50);
+                let change = tokio::time::timeout(wait, changes.recv()).await;
+                if change.is_ok_and(|change| change.as_ref() == Some(&wanted)) {
+                    return;
+                }
+            }
+        };
+        let notified = tokio::time::timeout(TIMEOUT, update).await;
+        assert!(notified.is_ok(), "server {of_server}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        while changes.try_recv().is_ok() {}
+        upstream.kill();
+        // The server announces nothing of what happened meanwhile.
+        let told = async { while changes.recv().await.as_ref() != Some(&wanted) {} };
+        let notified = tokio::time::timeout(TIMEOUT, told).await;
+        assert!(notified.is_ok(), "server {of_server}: after the gap");
+        drop(subscription);
+        client.close();
+    }
+}
+
 /// Subscriptions that start concurrently are all established.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn simultaneous_subscriptions_all_hold() {
