@@ -440,7 +440,10 @@ impl Supervisor {
             let (close, terminate) = (self.command.close_wait, self.command.terminate_wait);
             let status = group.end(close, terminate).await;
             drop(group);
-            stderr.precede(&self.command.earlier_lines);
+            // A server that has served is not started in the place of this one: what it repeats is news.
+            if self.shared.lock().role.cached_negotiation().is_none() {
+                stderr.precede(&self.command.earlier_lines);
+            }
             let last_lines = stderr.last_lines().await;
             let restart = self.wants_restart.swap(false, Ordering::AcqRel) && restarts > 0;
             if !restart {

@@ -128,6 +128,31 @@ async fn repeated_lines_are_passed_on_once() {
     }
 }
 
+/// A server that has served is followed by another one, on a new connection, that may have the same trouble: all of its lines are
+/// passed on.
+#[tokio::test]
+async fn lines_of_later_servers_are_passed_on() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let command = ServerCommand::new(SERVER_PROGRAM).stderr(move |line| {
+        seen.lock().expect("not poisoned").push(line.to_owned());
+    });
+    for _ in 0..2 {
+        let config = echo::client_settings("2025-11-25");
+        let (client, driver) = command
+            .clone()
+            .connect(config, None, Arc::new(echo::answer))
+            .expect("started");
+        assert_eq!(call_when_ready(&client, "later").await, Ok("x".to_owned()));
+        client.close();
+        driver.await.expect("driver");
+    }
+    assert_eq!(
+        *lines.lock().expect("not poisoned"),
+        ["this goes to standard error"; 2]
+    );
+}
+
 /// The pending call of a client ends as lost when the server process is killed.
 #[tokio::test]
 async fn killed_server_ends_calls() {
