@@ -143,11 +143,31 @@ pub(crate) struct ServerProfile {
 struct FailedAttempt {
     /// Error of the attempt, which calls receive until the next attempt.
     error: PeerError,
+    /// Time of the failure.
+    at: Instant,
     /// Time before which the server is not retried.
     until: Instant,
 }
 
 impl State {
+    /// Records that an attempt that `began` has failed. Attempts that fail together say no more than one: only the first of them
+    /// lengthens the delay before the next one.
+    fn set_failed(&mut self, began: Instant, error: &PeerError) {
+        if self
+            .failed
+            .as_ref()
+            .is_some_and(|failed| began <= failed.at)
+        {
+            return;
+        }
+        let at = Instant::now();
+        self.failed = Some(FailedAttempt {
+            error: error.clone(),
+            at,
+            until: at + self.backoff.next(),
+        });
+    }
+
     fn forget_failure(&mut self) {
         self.failed = None;
         self.backoff.reset();
@@ -343,6 +363,7 @@ impl Backend {
         let observer = Arc::clone(&self.observer) as Arc<dyn Observer>;
         let options = (&*self.options, self.repairs(), observer);
         let (prior, undeclared) = (prior.as_ref(), &self.undeclared_tools);
+        let began = Instant::now();
         let opened =
             Connection::open(servers, options, &self.drivers, client, prior, undeclared).await;
         let mut state = self.state.lock();
@@ -379,10 +400,7 @@ impl Backend {
             // The credentials of one user say nothing about those of others.
             Err(error) if upstream.users().is_some() => Err(error),
             Err(error) => {
-                state.failed = Some(FailedAttempt {
-                    error: error.clone(),
-                    until: Instant::now() + state.backoff.next(),
-                });
+                state.set_failed(began, &error);
                 Err(error)
             }
         }

@@ -492,6 +492,53 @@ async fn busy_servers_keep_the_calls_of_others() {
     bridge.shutdown().await;
 }
 
+/// Server whose new connections end after a second without an answer while the flag is true.
+struct Failing(Arc<Replaced>, Arc<AtomicBool>);
+
+impl Upstream for Failing {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let (local, remote) = tokio::io::duplex(64 << 10);
+        if self.1.load(Ordering::Acquire) {
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                drop(remote);
+            });
+        } else {
+            tokio::spawn(Arc::clone(&self.0).run(remote, Fault::Exit));
+        }
+        Ok(connect_by_lines(local, settings, prior, handler))
+    }
+}
+
+/// Clients whose attempts to reach the server fail together do not make each other wait: the server is tried again as soon as after
+/// one failure.
+#[tokio::test(start_paused = true)]
+async fn simultaneous_failures_count_once() {
+    let is_failing = Arc::new(AtomicBool::new(false));
+    let upstream = Failing(Arc::default(), Arc::clone(&is_failing));
+    let bridge = Bridge::new(upstream, Options::default()).await;
+    let bridge = bridge.expect("a bridge");
+    let revision = revisions().find(|known| known.as_str() == "2025-06-18");
+    let revision = revision.expect("a revision");
+    let mut clients = vec![handle_of(&bridge, revision).await];
+    assert_eq!(request(&clients[0], "tools/call", "").await, Ok(()));
+    is_failing.store(true, Ordering::Release);
+    for _ in 0..10 {
+        clients.push(handle_of(&bridge, revision).await);
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    is_failing.store(false, Ordering::Release);
+    for client in &clients {
+        assert_eq!(request(client, "tools/call", "").await, Ok(()));
+    }
+    bridge.shutdown().await;
+}
+
 /// A list was answered without a server that answers nothing: clients without sessions are notified when it is back.
 #[tokio::test(start_paused = true)]
 async fn recovered_servers_are_announced() {
