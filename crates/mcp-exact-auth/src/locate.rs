@@ -4,6 +4,8 @@
 
 use url::Url;
 
+use crate::metadata::to_short_line;
+
 /// Path of the metadata of a resource (RFC 9728).
 const RESOURCE_WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// Path of the metadata of an authorization server (RFC 8414).
@@ -33,14 +35,6 @@ pub(crate) fn url_for_logs(text: &str) -> String {
         format!("{scheme}://{host}{path}")
     });
     to_short_line(without_user.as_deref().unwrap_or(text))
-}
-
-/// Shortens text that was received from a server to one line without control characters.
-pub(crate) fn to_short_line(text: impl AsRef<str>) -> String {
-    let characters = text.as_ref().chars().take(300);
-    characters
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }
 
 /// Returns scheme, host and port of a URL, without a trailing slash.

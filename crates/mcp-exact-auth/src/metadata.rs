@@ -149,24 +149,49 @@ fn classify_object<T: for<'de> Deserialize<'de>>(
     object: &serde_json::Map<String, serde_json::Value>,
     error: &serde_json::Error,
 ) -> MetadataResponse<T> {
-    let mut present = Vec::new();
-    for name in member_names::<T>() {
-        present.extend(object.get_key_value(*name));
-    }
-    if present.is_empty() {
+    let names = member_names::<T>();
+    if !names.iter().any(|name| object.contains_key(*name)) {
         return MetadataResponse::Absent;
     }
+    let wrong = find_wrong_member::<T>(object);
+    MetadataResponse::Unreadable(wrong.unwrap_or_else(|| error_without_position(error)))
+}
+
+/// Returns why a JSON text cannot be decoded as a structure, which failed with `error`: the member that is wrong and its value, if
+/// one is.
+pub(crate) fn describe_unreadable<T: for<'de> Deserialize<'de>>(
+    json: &[u8],
+    error: &serde_json::Error,
+) -> String {
+    let wrong = serde_json::from_slice(json).ok();
+    let wrong = wrong.and_then(|object| find_wrong_member::<T>(&object));
+    wrong.unwrap_or_else(|| error_without_position(error))
+}
+
+/// Returns the first member of a structure that cannot be decoded, with its value and the reason.
+fn find_wrong_member<T: for<'de> Deserialize<'de>>(
+    object: &serde_json::Map<String, serde_json::Value>,
+) -> Option<String> {
+    let mut names = member_names::<T>().iter();
     // Each member alone: what is then missing is not the fault of the member.
-    let wrong = present.into_iter().find_map(|(name, value)| {
-        let alone = serde_json::Map::from_iter([(name.clone(), value.clone())]);
+    names.find_map(|name| {
+        let value = object.get(*name)?;
+        let alone = serde_json::Map::from_iter([((*name).to_owned(), value.clone())]);
         let read: Result<T, _> = serde_json::from_value(alone.into());
         let reason = read.err()?.to_string();
         (!reason.starts_with("missing field")).then(|| {
-            let value = crate::locate::to_short_line(value.to_string());
-            format!("`{name}` is {value}: {reason}")
+            let value = to_short_line(value.to_string());
+            format!("`{name}` is {value}: {}", to_short_line(reason))
         })
-    });
-    MetadataResponse::Unreadable(wrong.unwrap_or_else(|| error_without_position(error)))
+    })
+}
+
+/// Shortens text that was received from a peer to one line without control characters.
+pub(crate) fn to_short_line(text: impl AsRef<str>) -> String {
+    let characters = text.as_ref().chars().take(300);
+    characters
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 /// Returns the message of an error without its line and column, which nobody sees.

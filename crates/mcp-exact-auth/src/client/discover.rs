@@ -9,7 +9,7 @@ use super::options::{DpopPolicy, GrantKind, OAuth};
 use crate::challenge::Challenge;
 use crate::locate;
 use crate::metadata::{
-    MetadataResponse, ResourceMetadata, ServerMetadata, parse_metadata_response,
+    MetadataResponse, ResourceMetadata, ServerMetadata, parse_metadata_response, to_short_line,
 };
 use crate::scope::Scopes;
 
@@ -57,7 +57,7 @@ impl ChallengeParams {
                 .map(Scopes::parse)
                 .filter(|scopes| !scopes.is_empty()),
             error: param("error").map(str::to_owned),
-            description: param("error_description").map(locate::to_short_line),
+            description: param("error_description").map(to_short_line),
             wants_dpop: bearer.is_none(),
         }
     }
@@ -256,7 +256,7 @@ fn check_metadata(
         return Err(OAuthError::IssuerMismatch {
             url: url.to_owned(),
             expected: issuer.to_owned(),
-            found_issuer: locate::to_short_line(&server.issuer),
+            found_issuer: to_short_line(&server.issuer),
         });
     }
     let methods = &server.code_challenge_methods_supported;

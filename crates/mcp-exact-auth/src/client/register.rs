@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::error::OAuthError;
 use super::gate::is_loopback;
 use super::store::StoredClient;
-use crate::locate::{self, to_short_line};
-use crate::metadata::ServerMetadata;
+use crate::locate;
+use crate::metadata::{ServerMetadata, to_short_line};
 use crate::secret::Secret;
 
 /// Returns the body of a registration request. The body contains no scopes, because servers treat registered scopes as

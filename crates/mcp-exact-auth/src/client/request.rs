@@ -10,8 +10,8 @@ use url::form_urlencoded;
 
 use super::error::OAuthError;
 use super::pkce::{Verifier, random_string};
-use crate::locate::{self, to_short_line};
-use crate::metadata::ServerMetadata;
+use crate::locate;
+use crate::metadata::{ServerMetadata, to_short_line};
 use crate::scope::Scopes;
 use crate::secret::{Secret, serialize_secret};
 

@@ -11,8 +11,7 @@ use url::form_urlencoded::{self, byte_serialize};
 
 use super::error::OAuthError;
 use super::key::SigningKey;
-use crate::locate::to_short_line;
-use crate::metadata::ServerMetadata;
+use crate::metadata::{ServerMetadata, to_short_line};
 use crate::scope::Scopes;
 use crate::secret::Secret;
 

@@ -10,6 +10,7 @@ use mcp_exact_session::Principal;
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::metadata::describe_unreadable;
 use crate::scope::Scopes;
 
 /// Claims of a verified access token. Handlers receive the claims and never the token, so that they cannot forward the
@@ -328,8 +329,14 @@ pub(super) fn check_claims(
     now: SystemTime,
 ) -> Result<Access, TokenError> {
     let invalid = |message: &str| TokenError::Invalid(message.to_owned());
-    let parsed: Claims = serde_json::from_slice(&claims)
-        .map_err(|_| invalid("the token's claims cannot be read"))?;
+    let parsed: Claims = serde_json::from_slice(&claims).map_err(|error| {
+        let reason = describe_unreadable::<Claims>(&claims, &error);
+        tracing::warn!(
+            reason,
+            "the claims of a token cannot be read; its issuer has to correct them"
+        );
+        TokenError::invalid(format!("the token's claims cannot be read: {reason}"))
+    })?;
     if is_introspected && parsed.active != Some(true) {
         return Err(invalid("the token is not active"));
     }
@@ -437,7 +444,16 @@ mod tests {
             ("1001", "940", "expired"),
             ("1001", "-1e300", "no expiry"),
             ("1001", "1e300", ok),
-            ("1001", "\"1001\"", "cannot be read"),
+            (
+                "1001",
+                "\"1001\"",
+                "cannot be read: `exp` is \"1001\": invalid type: string",
+            ),
+            (
+                r#""https://mcp.example""#,
+                r#"["a",7]"#,
+                "cannot be read: `aud` is [\"a\",7]: invalid type: integer",
+            ),
             (r#""exp":1001,"#, "", "no expiry"),
             (r#""sub""#, r#""nbf":1060,"sub""#, ok),
             (r#""sub""#, r#""nbf":1061,"sub""#, "not valid yet"),
@@ -445,7 +461,11 @@ mod tests {
             (r#""sub""#, r#""cnf":{"jkt":"x"},"sub""#, ok),
             (r#""sub""#, r#""cnf":{"x5t#S256":"x"},"sub""#, "bound"),
             (r#""sub""#, r#""cnf":{"jwk":{}},"sub""#, "bound"),
-            (r#""sub""#, r#""exp":9999,"sub""#, "cannot be read"),
+            (
+                r#""sub""#,
+                r#""exp":9999,"sub""#,
+                "cannot be read: duplicate field `exp`",
+            ),
         ] {
             let claims = VALID_CLAIMS.replacen(from, to, usize::from(!from.is_empty()));
             let checked = check_claims(claims.clone().into_bytes(), &rules(), false, now());

@@ -1,5 +1,6 @@
 //! DPoP proofs (RFC 9449, section 4.3): the sender of a token proves possession of the key that the token is bound to.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,6 +12,7 @@ use serde::Deserialize;
 
 use super::jose::UnverifiedToken;
 use crate::digest::sha256_base64url;
+use crate::metadata::describe_unreadable;
 
 /// Maximum age of a proof, and maximum time by which the clock of the client may be ahead.
 const PROOF_LIFETIME: Duration = Duration::from_secs(300);
@@ -52,17 +54,17 @@ pub(super) struct ExpectedProof<'a> {
 }
 
 /// Reason why a proof is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProofRejection {
     /// The proof is not valid. The message is sent to the client.
-    Invalid(&'static str),
+    Invalid(Cow<'static, str>),
     /// The proof is valid, except that it lacks a current nonce of this server (RFC 9449, section 9).
     Nonce,
 }
 
 impl From<&'static str> for ProofRejection {
     fn from(message: &'static str) -> Self {
-        Self::Invalid(message)
+        Self::Invalid(message.into())
     }
 }
 
@@ -96,8 +98,10 @@ pub(super) fn check_proof(
     let claims = unverified
         .verify(&key)
         .map_err(|_| "the proof's signature is wrong")?;
-    let claims: ProofClaims =
-        serde_json::from_slice(&claims).map_err(|_| "the proof's claims cannot be read")?;
+    let claims: ProofClaims = serde_json::from_slice(&claims).map_err(|error| {
+        let reason = describe_unreadable::<ProofClaims>(&claims, &error);
+        ProofRejection::Invalid(format!("the proof's claims cannot be read: {reason}").into())
+    })?;
     if jwk.thumbprint().as_deref() != Some(expected.key) {
         return Err("the token is bound to another key".into());
     }
@@ -382,16 +386,17 @@ mod tests {
         let urls = ["https://mcp.example/mcp", "https://mcp.example/sse"].map(str::to_owned);
         let mut private = key.jwk();
         private["d"] = json!("AA");
-        let invalid = |message| Err(ProofRejection::Invalid(message));
-        let another_url = invalid("the proof is for another URL");
-        let another_token = invalid("the proof is for another token");
-        let wrong_time = invalid("the proof is too old or from the future");
-        let (no_id, no_nonce) = (invalid("the proof has no id"), Err(ProofRejection::Nonce));
+        let invalid = |message: &'static str| Err(ProofRejection::from(message));
+        let another_url = || invalid("the proof is for another URL");
+        let another_token = || invalid("the proof is for another token");
+        let wrong_time = || invalid("the proof is too old or from the future");
+        let no_id = || invalid("the proof has no id");
+        let no_nonce = || Err(ProofRejection::Nonce);
         for (member, value, expected) in [
             ("jti", json!("1"), Ok(1300.0)),
             ("jti", json!("x".repeat(256)), Ok(1300.0)),
-            ("jti", json!("x".repeat(257)), no_id),
-            ("jti", json!(""), no_id),
+            ("jti", json!("x".repeat(257)), no_id()),
+            ("jti", json!(""), no_id()),
             (
                 "typ",
                 json!("JWT"),
@@ -423,21 +428,30 @@ mod tests {
             (
                 "htm",
                 json!(null),
-                invalid("the proof's claims cannot be read"),
+                invalid(
+                    "the proof's claims cannot be read: `htm` is null: invalid type: null, expected a string",
+                ),
+            ),
+            (
+                "iat",
+                json!("1000"),
+                invalid(
+                    "the proof's claims cannot be read: `iat` is \"1000\": invalid type: string \"1000\", expected f64",
+                ),
             ),
             ("htu", json!("https://mcp.example/sse"), Ok(1300.0)),
             ("htu", json!("https://mcp.example/mcp/"), Ok(1300.0)),
-            ("htu", json!("https://mcp.example/mcp2"), another_url),
-            ("htu", json!("https://evil.example/mcp"), another_url),
-            ("ath", json!(sha256_base64url(b"another")), another_token),
-            ("ath", json!(null), another_token),
+            ("htu", json!("https://mcp.example/mcp2"), another_url()),
+            ("htu", json!("https://evil.example/mcp"), another_url()),
+            ("ath", json!(sha256_base64url(b"another")), another_token()),
+            ("ath", json!(null), another_token()),
             ("iat", json!(700), Ok(1000.0)),
             ("iat", json!(1300), Ok(1600.0)),
-            ("iat", json!(699), wrong_time),
-            ("iat", json!(1301), wrong_time),
+            ("iat", json!(699), wrong_time()),
+            ("iat", json!(1301), wrong_time()),
             ("nonce", json!(previous), Ok(1300.0)),
-            ("nonce", json!("guessed"), no_nonce),
-            ("nonce", json!(null), no_nonce),
+            ("nonce", json!("guessed"), no_nonce()),
+            ("nonce", json!(null), no_nonce()),
         ] {
             let mut header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
             let mut claims = json!({

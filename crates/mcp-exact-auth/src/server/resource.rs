@@ -414,7 +414,7 @@ impl ResourceServer {
         };
         let now = SystemTime::now();
         let proof = dpop::check_proof(proof, &expected, now).map_err(|refusal| match refusal {
-            ProofRejection::Invalid(message) => refused(message),
+            ProofRejection::Invalid(message) => refused(&message),
             ProofRejection::Nonce => self.nonce_required_error(now),
         })?;
         let principal = access.principal();
