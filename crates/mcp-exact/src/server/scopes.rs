@@ -9,6 +9,9 @@ use http::request::Parts;
 use mcp_exact_transport::http::server::{AuthError, AuthFuture, Authenticate};
 
 use crate::link::Request;
+use crate::protocol::PeerError;
+
+use super::visibility::ListedDefinition;
 
 /// Authenticator that adds itself to the extensions of each request, so that scopes can be checked later.
 #[cfg(feature = "http-server")]
@@ -47,6 +50,27 @@ pub(super) fn has_scope(request: &Request, scopes: Option<&str>) -> bool {
         let _ = (request, scopes);
         true
     }
+}
+
+/// Checks that the sender of a request was granted the scopes of the definition that the request runs.
+///
+/// The HTTP endpoint has checked the scopes of what the message names (`required_scopes.rs`). Only here it is
+/// known what runs: the definitions may have changed meanwhile, and whatever reads the message in another way than the endpoint
+/// would bypass the scopes.
+///
+/// # Errors
+/// [`PeerError`] if a scope was not granted.
+pub(super) fn check_scope(
+    request: &Request,
+    listed: ListedDefinition<'_>,
+) -> Result<(), PeerError> {
+    if has_scope(request, listed.scope()) {
+        return Ok(());
+    }
+    let (name, scopes) = (listed.name(), listed.scope().unwrap_or_default());
+    Err(PeerError::invalid_params(format!(
+        "{name:?} needs the scopes {scopes:?}; authorize for them and ask again"
+    )))
 }
 
 /// Returns true if the sender of a request was granted all of these scopes; `None` if the transport has no authentication.

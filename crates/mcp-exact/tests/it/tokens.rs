@@ -1,8 +1,12 @@
 //! Bearer tokens on both sides of HTTP.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::transport::http::server::{
+    AuthError, AuthFuture, Authenticate, Authenticated, HttpListener, HttpServerOptions,
+};
 use mcp_exact::{
     BearerToken, Client, ClientError, Headers, Input, Principal, ResourceTemplate, Server,
     ServerBuilder, TokenGrant, Tool, schemars, serde,
@@ -254,5 +258,59 @@ async fn repaired_messages_need_their_scopes() {
                 "{body}: {response}"
             );
         }
+    }
+}
+
+/// Authenticator that grants no scope, and restricts the tool `write` between the check of a message and its call.
+struct Restricting {
+    server: OnceLock<Server>,
+    /// True if the next message restricts the tool.
+    is_due: AtomicBool,
+}
+
+impl Authenticate for Restricting {
+    fn authenticate<'a>(&'a self, _: &'a mut http::request::Parts) -> AuthFuture<'a> {
+        Box::pin(std::future::ready(Ok(Authenticated::Anonymous)))
+    }
+
+    fn authorize(&self, _: &http::request::Parts, scopes: &[String]) -> Result<(), AuthError> {
+        if self.is_due.swap(false, Ordering::Relaxed) {
+            let tool = Tool::new("write").scope("notes:write");
+            let tools = self.server.get().expect("a server").tools();
+            let inserted = tools.insert(tool, || async { "written" });
+            inserted.expect("a tool");
+        }
+        if scopes.is_empty() {
+            Ok(())
+        } else {
+            Err(AuthError::forbidden())
+        }
+    }
+}
+
+/// The scopes of what is called are checked, not only those of what the message named when it was received.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_restricted_meanwhile_are_not_called() {
+    for revision in mcp_exact::revisions() {
+        let server = Server::builder("test", "1").tool("write", || async { "written" });
+        let server = server.build().expect("a server");
+        let restricting = Arc::new(Restricting {
+            server: OnceLock::from(server.clone()),
+            is_due: AtomicBool::new(false),
+        });
+        let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let options = HttpServerOptions {
+            authenticate: Some(Arc::clone(&restricting) as _),
+            ..HttpServerOptions::default()
+        };
+        tokio::spawn(listener.serve(server.http(options), std::future::pending()));
+        let client = Client::connect(&format!("http://{address}/mcp")).revision(revision);
+        let client = client.await.expect("a client");
+        let written: String = client.call("write", &()).await.expect("no scope is needed");
+        assert_eq!(written, "written");
+        restricting.is_due.store(true, Ordering::Relaxed);
+        let error = client.call_tool("write", &()).await.expect_err("no scope");
+        assert!(error.to_string().contains("notes:write"), "{error}");
     }
 }

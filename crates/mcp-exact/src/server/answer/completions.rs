@@ -7,6 +7,7 @@ use crate::protocol::PeerError;
 use crate::reply::Completions;
 use crate::server::Server;
 use crate::server::complete::CompletionRequest;
+use crate::server::scopes::check_scope;
 
 impl Server {
     /// Begins to answer `completion/complete`.
@@ -15,15 +16,16 @@ impl Server {
         let (reference, argument) = (&wanted.reference, &*wanted.argument);
         let all = &active.catalogue;
         let sees = |listed| self.0.visibility.is_visible(&active.request, listed);
-        if !all.referenced_entry(reference).is_some_and(sees)
-            || !all.has_argument(reference, argument)
-        {
-            return Err(PeerError::invalid_params(format!(
+        let entry = all.referenced_entry(reference);
+        let entry = entry.filter(|entry| sees(*entry) && all.has_argument(reference, argument));
+        let unknown = || {
+            PeerError::invalid_params(format!(
                 "{} {:?} has no argument {argument:?}",
                 reference.kind(),
                 reference.name(),
-            )));
-        }
+            ))
+        };
+        check_scope(&active.request, entry.ok_or_else(unknown)?)?;
         let Some(entry) = all.completion(reference, argument) else {
             return Ok(Answer::result(Completions::default().object()));
         };

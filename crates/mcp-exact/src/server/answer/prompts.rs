@@ -9,6 +9,7 @@ use crate::params::required_string;
 use crate::protocol::{JsonObject, PeerError};
 use crate::server::Server;
 use crate::server::catalogue::{PromptEntry, parse_string_arguments};
+use crate::server::scopes::check_scope;
 use crate::server::visibility::ListedDefinition;
 
 impl Server {
@@ -29,6 +30,7 @@ impl Server {
                 .filter(seen)
                 .ok_or_else(unknown)?,
         );
+        check_scope(&active.request, ListedDefinition::Prompt(&entry.prompt))?;
         active.link.set_target_known(&active.request);
         let arguments = Arguments::Own(prompt_arguments(params, &entry)?);
         self.begin_handler(active, &entry.handler, arguments, None, ResultForm::Newest)

@@ -9,16 +9,14 @@ use crate::params::required_string;
 use crate::protocol::{JsonObject, PeerError, method, resource_not_found};
 use crate::server::Server;
 use crate::server::catalogue::parse_string_arguments;
+use crate::server::scopes::check_scope;
 use crate::server::visibility::ListedDefinition;
 
 impl Server {
     /// Begins to answer `resources/read`.
     pub(super) fn begin_resource_read(&self, active: ActiveRequest) -> Result<Answer, PeerError> {
         let uri = required_string(active.request.params(), "uri")?;
-        let found = self
-            .find_resource(&active, &uri)
-            .ok_or_else(|| resource_not_found(&uri))?;
-        let (handler, arguments) = found;
+        let (handler, arguments) = self.find_resource(&active, &uri)?;
         let arguments = Arguments::Own(arguments);
         self.begin_handler(active, &handler, arguments, Some(uri), ResultForm::Newest)
     }
@@ -29,18 +27,21 @@ impl Server {
         &self,
         active: &ActiveRequest,
         uri: &str,
-    ) -> Option<(ErasedHandler<JsonObject>, JsonObject)> {
+    ) -> Result<(ErasedHandler<JsonObject>, JsonObject), PeerError> {
         let sees = |listed| self.0.visibility.is_visible(&active.request, listed);
         let fixed = active.catalogue.resource(uri);
         if let Some(entry) = fixed.filter(|entry| sees(ListedDefinition::Resource(&entry.resource)))
         {
-            return Some((entry.handler.clone(), JsonObject::new()));
+            check_scope(&active.request, ListedDefinition::Resource(&entry.resource))?;
+            return Ok((entry.handler.clone(), JsonObject::new()));
         }
         let mut matching = active.catalogue.matching_templates(uri);
-        let (entry, values) =
-            matching.find(|(entry, _)| sees(ListedDefinition::Template(&entry.template)))?;
+        let (entry, values) = matching
+            .find(|(entry, _)| sees(ListedDefinition::Template(&entry.template)))
+            .ok_or_else(|| resource_not_found(uri))?;
+        check_scope(&active.request, ListedDefinition::Template(&entry.template))?;
         let arguments = parse_string_arguments(entry.input.as_ref(), values);
-        Some((entry.handler.clone(), arguments))
+        Ok((entry.handler.clone(), arguments))
     }
 
     /// Answers `resources/subscribe`.
@@ -58,7 +59,9 @@ impl Server {
     /// read the resource.
     pub(crate) fn may_subscribe(&self, request: &Request, uri: &str) -> bool {
         let catalogue = self.catalogue();
-        let sees = |listed| self.0.visibility.is_visible(request, listed);
+        let sees = |listed| {
+            self.0.visibility.is_visible(request, listed) && check_scope(request, listed).is_ok()
+        };
         let fixed = catalogue.resource(uri);
         fixed.is_some_and(|entry| sees(ListedDefinition::Resource(&entry.resource)))
             || catalogue

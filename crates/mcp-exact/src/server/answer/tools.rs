@@ -15,6 +15,7 @@ use crate::server::Server;
 use crate::server::answer::outcome::{finish_reply, missing_capability_error};
 use crate::server::catalogue::ToolEntry;
 use crate::server::runner::{RunEnd, RunStep, RunningHandler};
+use crate::server::scopes::check_scope;
 use crate::server::visibility::ListedDefinition;
 
 impl Server {
@@ -70,6 +71,7 @@ impl Server {
         });
         let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
         let entry = entry.ok_or_else(unknown)?;
+        check_scope(request, ListedDefinition::Tool(&entry.tool))?;
         active.link.set_target_known(request);
         let arguments = Arguments::in_params(params, given)?;
         request.check_mirrored(&entry.mirrored_arguments, arguments.view(request))?;
