@@ -8,9 +8,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use anyhow::Context as _;
+use tracing::Metadata;
+use tracing::subscriber::Interest;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Context, Filter, Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::config::Config;
@@ -47,6 +49,31 @@ impl Write for Stderr {
     }
 }
 
+/// Filter of a layer that decides about each event anew.
+///
+/// Whoever asks what is enabled without writing an event (`tracing::enabled!`) leaves the decision to the next event, unless that
+/// is asked about too: without this, events of other parts would be lost (tokio-rs/tracing, issue 2519).
+pub struct FreshFilter<F>(pub F);
+
+impl<S, F: Filter<S>> Filter<S> for FreshFilter<F> {
+    fn enabled(&self, metadata: &Metadata<'_>, cx: &Context<'_, S>) -> bool {
+        self.0.enabled(metadata, cx)
+    }
+
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        let interest = self.0.callsite_enabled(metadata);
+        if interest.is_always() {
+            Interest::sometimes()
+        } else {
+            interest
+        }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        self.0.max_level_hint()
+    }
+}
+
 /// Default filter of the log.
 const DEFAULT_FILTER: &str = "warn";
 
@@ -79,7 +106,7 @@ impl LogAndTraces {
         let log = tracing_subscriber::fmt::layer()
             .with_writer(move || stderr.clone())
             .with_ansi(false)
-            .with_filter(filter);
+            .with_filter(FreshFilter(filter));
         let registry = tracing_subscriber::registry();
         #[cfg(feature = "telemetry")]
         {
@@ -116,4 +143,52 @@ impl LogAndTraces {
 /// Returns the filter that is used if none is specified.
 fn default_filter() -> Targets {
     DEFAULT_FILTER.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// An event is written although somebody has asked about one that is not: of another part, and before any event.
+    #[test]
+    fn questions_cost_no_event() {
+        /// Text that was written.
+        #[derive(Clone, Default)]
+        struct Written(Arc<Mutex<Vec<u8>>>);
+
+        impl Write for Written {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().expect("no panic").extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        let written = Written::default();
+        let layer = |filter: &str| {
+            let written = written.clone();
+            let filter: Targets = filter.parse().expect("a filter");
+            tracing_subscriber::fmt::layer()
+                .with_writer(move || written.clone())
+                .with_filter(FreshFilter(filter))
+        };
+        let layers = ["first=info,second=info", "first=info,third=debug"].map(layer);
+        let subscriber = tracing_subscriber::registry().with(Vec::from(layers));
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..2 {
+                assert!(tracing::enabled!(target: "second", tracing::Level::INFO));
+                tracing::info!(target: "first", "an event");
+                assert!(tracing::enabled!(target: "third", tracing::Level::DEBUG));
+                tracing::info!(target: "first", "an event");
+            }
+        });
+        let text = String::from_utf8(written.0.lock().expect("no panic").clone());
+        let text = text.expect("UTF-8");
+        assert_eq!(text.matches("an event").count(), 8, "{text}");
+    }
 }

@@ -28,6 +28,7 @@ use tracing_subscriber::filter::{Filtered, Targets};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::config::Telemetry;
+use super::log::FreshFilter;
 
 /// Default name of the service.
 const SERVICE_NAME: &str = "mcp-exact-bridge";
@@ -68,7 +69,9 @@ impl Exporter {
     }
 
     /// Returns the layer that exports the spans of MCP messages, if a collector receives them.
-    pub fn layer<S>(&self) -> Option<Filtered<OpenTelemetryLayer<S, SdkTracer>, Targets, S>>
+    pub fn layer<S>(
+        &self,
+    ) -> Option<Filtered<OpenTelemetryLayer<S, SdkTracer>, FreshFilter<Targets>, S>>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,
     {
@@ -81,7 +84,7 @@ impl Exporter {
                 .with_threads(false)
                 .with_tracked_inactivity(false)
                 .with_target(false)
-                .with_filter(spans),
+                .with_filter(FreshFilter(spans)),
         )
     }
 

@@ -1,7 +1,7 @@
 //! Requests and notifications of a connection as operations of the semantic conventions of OpenTelemetry for MCP: a span
 //! and a duration for each, of the kind `CLIENT` where a message is sent and `SERVER` where it is received.
 //!
-//! Messages are read only while a subscriber of `tracing` wants the spans or a meter wants the durations. Operations
+//! Messages are read only while a subscriber of `tracing` takes spans of their level or a meter wants the durations. Operations
 //! never contain arguments, results, headers, error messages or session ids.
 
 mod message;
@@ -28,13 +28,14 @@ const MAX_OPEN_OPERATIONS: usize = 10_000;
 /// Type of a result that requires input (2026-07-28, `basic/patterns/mrtr`).
 const INPUT_REQUIRED: &str = "\"input_required\"";
 
-/// Returns true if a subscriber wants the spans of operations, or a meter wants their durations.
+/// Returns true if a subscriber takes spans of the level of operations, or a meter wants their durations.
 fn is_enabled() -> bool {
     #[cfg(feature = "opentelemetry")]
     if crate::telemetry::durations::is_enabled() {
         return true;
     }
-    tracing::span_enabled!(target: operation::TARGET, tracing::Level::INFO)
+    // `span_enabled!` would change what layers with filters of their own take of the next event (tokio-rs/tracing, issue 2519).
+    tracing::Level::INFO <= tracing::level_filters::LevelFilter::current()
 }
 
 /// Properties of a connection that its operations have in common.

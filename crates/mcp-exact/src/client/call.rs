@@ -156,7 +156,7 @@ impl Request {
             match &mut this.state {
                 RequestState::New { params, progress } => {
                     let (params, progress) = (params.take(), progress.take());
-                    if tracing::enabled!(tracing::Level::DEBUG) {
+                    if tracing::Level::DEBUG <= tracing::level_filters::LevelFilter::current() {
                         this.label = request_label(&this.method, params.as_ref());
                     }
                     tracing::debug!("-> {}", this.label);

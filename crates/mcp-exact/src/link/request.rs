@@ -114,7 +114,7 @@ impl Request {
     pub(crate) fn typed_as<H: session::Home>(&self) -> Result<TypedRequest<H>, PeerError> {
         let converted = self.incoming.typed_as::<H>(session::LossPolicy::Report)?;
         // The losses are created when they are read.
-        if tracing::enabled!(tracing::Level::DEBUG) {
+        if tracing::Level::DEBUG <= tracing::level_filters::LevelFilter::current() {
             for loss in converted.losses.iter().filter(|loss| loss.kind.is_lossy()) {
                 tracing::debug!(method = self.method(), %loss, "a conversion lost information");
             }

@@ -4,6 +4,8 @@
 
 use std::time::Instant;
 
+use tracing::level_filters::LevelFilter;
+
 use crate::link::{Reply, Request};
 use crate::params::request_label;
 use crate::protocol::JsonObject;
@@ -14,7 +16,7 @@ pub(super) struct RequestLog(Option<(String, Instant)>);
 impl RequestLog {
     /// Logs a request that was received now.
     pub(super) fn write_request(request: &Request) -> Self {
-        if !tracing::enabled!(tracing::Level::DEBUG) {
+        if tracing::Level::DEBUG > LevelFilter::current() {
             return Self(None);
         }
         let what = request_label(request.method(), request.params());
