@@ -61,7 +61,7 @@ impl Bridge {
                 if !matches!(change, Some((_, ServerUpdate::Keep))) {
                     shared.uris.forget(index);
                 }
-                if change.is_none() {
+                if change.is_none() && !backend.is_removed() {
                     backend.remove();
                     tracing::info!(server = backend.name, "a server was removed");
                 }
