@@ -1,8 +1,8 @@
 //! Audit log of `mcp-exact bridge`: one line of JSON per completed request, one per kind of repair, one per tool and shape of
 //! its schema that hosts may refuse, and one per definition that is not the pinned one.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use mcp_exact_revisions::method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::lines::LineLog;
+use super::lines::{LineLog, LineWriter};
 use super::lock::sha256;
 use crate::output::private;
 use crate::terminal::stderr;
@@ -53,12 +53,13 @@ pub struct Observers {
 /// If too many lines wait, further lines are dropped, and the log contains their number.
 pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(Observers, LineLog)> {
     let is_stderr = path == Path::new("-");
-    let out: Box<dyn Write + Send> = if is_stderr {
-        Box::new(stderr().document())
+    let out = if is_stderr {
+        LineWriter::new(Box::new(stderr().document()), false)
     } else {
         let mut options = OpenOptions::new();
         let file = private(options.append(true).create(true)).open(path);
-        Box::new(file.with_context(|| format!("cannot open the audit log {}", path.display()))?)
+        let file = file.with_context(|| format!("cannot open the audit log {}", path.display()))?;
+        LineWriter::new(Box::new(file), ends_within_line(path))
     };
     let name = (!is_stderr).then(|| path.display().to_string());
     let log = start(out, name)?;
@@ -87,8 +88,22 @@ pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(Observers,
     Ok((observers, log))
 }
 
+/// Returns true if a file ends within a line, which an earlier process could not write completely. What is no file, such as a pipe,
+/// or must not be read has no such line.
+fn ends_within_line(path: &Path) -> bool {
+    let mut last = [b'\n'];
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_file && let Ok(mut file) = File::open(path) {
+        // An empty file has no last byte.
+        let _ = file
+            .seek(SeekFrom::End(-1))
+            .and_then(|_| file.read_exact(&mut last));
+    }
+    last != [b'\n']
+}
+
 /// Starts the log.
-fn start(out: Box<dyn Write + Send>, name: Option<String>) -> io::Result<LineLog> {
+fn start(out: LineWriter, name: Option<String>) -> io::Result<LineLog> {
     LineLog::start(out, name, END_TIMEOUT, dropped_lines_entry)
 }
 
@@ -205,6 +220,7 @@ fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> S
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::sync::Mutex;
     use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -257,6 +273,7 @@ mod tests {
                 write_requests,
                 permissions,
             });
+            let out = LineWriter::new(out, false);
             let log = start(out, Some("log".to_owned())).expect("a thread");
             Self {
                 log,
@@ -313,6 +330,69 @@ mod tests {
         let lines = slow.finish();
         assert_eq!(lines.len(), 3);
         assert!(lines[2].contains(r#""left_out":1"#), "{}", lines[2]);
+    }
+
+    /// A line that the disk has taken in part only, now or before the start, is not continued by the next one.
+    #[test]
+    fn cut_lines_are_ended() {
+        /// Disk that is full after some bytes, and has room again afterwards.
+        struct FullDisk {
+            written: Arc<Mutex<Vec<u8>>>,
+            /// Results of the next writes: numbers of bytes, and 0 for a full disk.
+            room: Vec<usize>,
+        }
+
+        impl Write for FullDisk {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                let room = self.room.pop().unwrap_or(bytes.len()).min(bytes.len());
+                if room == 0 {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                let mut written = self.written.lock().expect("no panic");
+                written.extend_from_slice(&bytes[..room]);
+                Ok(room)
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        for (is_cut, mut room, expected) in [
+            // The line break does not fit, either: the second line is lost.
+            (false, vec![2, 0, 0], "fi\nthird\n"),
+            (false, vec![2, 0], "fi\nsecond\nthird\n"),
+            (false, vec![0], "second\nthird\n"),
+            (true, vec![1, 0], "\nsecond\nthird\n"),
+            (true, vec![], "\nfirst\nsecond\nthird\n"),
+        ] {
+            room.reverse();
+            let written = Arc::default();
+            let disk = FullDisk {
+                written: Arc::clone(&written),
+                room,
+            };
+            let out = LineWriter::new(Box::new(disk), is_cut);
+            let log = start(out, None).expect("a thread");
+            for line in ["first", "second", "third"] {
+                log.queue.add_line(format!("{line}\n"));
+            }
+            drop(log);
+            let written = String::from_utf8(written.lock().expect("no panic").clone());
+            assert_eq!(written.expect("UTF-8"), expected);
+        }
+    }
+
+    /// A log that ends within a line is continued on the next one.
+    #[test]
+    fn existing_logs_are_continued_on_a_new_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (found, is_cut) in [("", false), ("a\n", false), ("a\nb", true)] {
+            let path = folder.path().join("audit.jsonl");
+            std::fs::write(&path, found).expect("a file");
+            assert_eq!(ends_within_line(&path), is_cut, "{found:?}");
+        }
+        assert!(!ends_within_line(&folder.path().join("none")));
     }
 
     /// `finish` returns false if the writer has not written all lines within the time limit.

@@ -123,11 +123,50 @@ impl Drop for LineLog {
     }
 }
 
+/// Writer of lines. A line that was written in part, because the disk was full, is ended before the next one.
+pub struct LineWriter {
+    out: Box<dyn Write + Send>,
+    /// True if what was written last is not the end of a line.
+    is_cut: bool,
+}
+
+impl LineWriter {
+    /// Creates a writer; `is_cut` is true if the file ends within a line.
+    pub fn new(out: Box<dyn Write + Send>, is_cut: bool) -> Self {
+        Self { out, is_cut }
+    }
+
+    /// Writes a line with its line break.
+    fn write_line(&mut self, line: &str) -> io::Result<()> {
+        if self.is_cut {
+            self.write_all(b"\n")?;
+        }
+        self.write_all(line.as_bytes())?;
+        self.out.flush()
+    }
+
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while let Some(last) = bytes.len().checked_sub(1) {
+            match self.out.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    let count = count.min(last + 1);
+                    self.is_cut = bytes[count - 1] != b'\n';
+                    bytes = &bytes[count..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
 impl LineLog {
     /// Starts a thread that writes the lines of a log to `out`; `left_out` formats the line that states the number of dropped
     /// lines.
     pub fn start(
-        mut out: Box<dyn Write + Send>,
+        mut out: LineWriter,
         name: Option<String>,
         within: Duration,
         left_out: fn(u64) -> String,
@@ -135,7 +174,7 @@ impl LineLog {
         let waiting = Arc::new(LineQueue::default());
         let (received, of_log) = (Arc::clone(&waiting), name.clone());
         let mut write = move |line: String| {
-            if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush())
+            if let Err(error) = out.write_line(&line)
                 && let Some(name) = &of_log
             {
                 let (name, error) = (Untrusted(name), error.to_string());

@@ -16,7 +16,7 @@ use tracing_subscriber::layer::{Context, Filter, Layer as _, SubscriberExt as _}
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::config::Config;
-use super::lines::{LineLog, LineQueue};
+use super::lines::{LineLog, LineQueue, LineWriter};
 #[cfg(feature = "telemetry")]
 use super::telemetry;
 use crate::terminal::stderr;
@@ -101,7 +101,12 @@ impl LogAndTraces {
             _ => default_filter(),
         };
         let left_out = |count| format!("{count} lines are left out: nobody has read them\n");
-        let lines = LineLog::start(Box::new(stderr().document()), None, END_TIMEOUT, left_out)?;
+        let lines = LineLog::start(
+            LineWriter::new(Box::new(stderr().document()), false),
+            None,
+            END_TIMEOUT,
+            left_out,
+        )?;
         let stderr = Stderr(Arc::clone(&lines.queue));
         let log = tracing_subscriber::fmt::layer()
             .with_writer(move || stderr.clone())
