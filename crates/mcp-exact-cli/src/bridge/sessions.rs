@@ -244,7 +244,7 @@ impl Directory {
         written.map_err(unavailable)
     }
 
-    /// Removes the files of sessions whose lifetime has ended, and counts the others.
+    /// Removes the files of sessions whose lifetime has ended, and counts the others, with those that cannot be read.
     fn remove_expired(&self, files: &mut HashSet<PathBuf>) -> io::Result<()> {
         files.clear();
         for entry in fs::read_dir(&self.path)? {
@@ -252,10 +252,21 @@ impl Directory {
             if path.extension().is_none_or(|known| known != "json") {
                 continue;
             }
-            if read(&path)?.is_none() {
-                fs::remove_file(path)?;
-            } else {
-                files.insert(path);
+            let removed = match read(&path) {
+                Ok(None) => fs::remove_file(&path).map(|()| true),
+                Ok(Some(_)) => Ok(false),
+                Err(error) => Err(error),
+            };
+            match removed {
+                Ok(true) => {}
+                Ok(false) => {
+                    files.insert(path);
+                }
+                // One file does not keep the others from being removed and used.
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "a file of the sessions cannot be read or removed");
+                    files.insert(path);
+                }
             }
         }
         Ok(())
@@ -379,10 +390,13 @@ mod tests {
         }
         drop(store);
         fs::write(folder.path().join("damaged.json"), "{").expect("a file");
+        // What cannot be read costs no other session, and counts.
+        fs::create_dir(folder.path().join("unreadable.json")).expect("a folder");
         let store = DirectoryStore::open(folder.path(), 100).expect("a store");
         assert_eq!(store.load(id).await.expect("the store"), Some(record));
         let files = fs::read_dir(folder.path()).expect("a folder").count();
-        assert_eq!(files, 1, "expired and damaged files are removed");
+        assert_eq!(files, 2, "expired and damaged files are removed");
+        assert_eq!(store.0.lock().len(), 2);
     }
 
     /// A directory holds a limited number of sessions; the room of those that have expired is free again.

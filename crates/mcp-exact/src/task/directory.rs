@@ -93,13 +93,12 @@ impl DirectoryTaskStore {
     /// Removes the files of expired tasks, and temporary files that a process has left behind; counts the other tasks.
     fn remove_old_files(&self) -> io::Result<()> {
         for path in self.task_files("json")? {
-            let Some(record) = read(&path)? else {
-                continue;
-            };
-            if record.is_expired() {
-                self.remove(&record, &path)?;
-            } else {
-                self.kept().keep(&record);
+            match read_or_log(&path) {
+                Some(record) if record.is_expired() => self.remove(&record, &path)?,
+                Some(record) => {
+                    self.kept().keep(&record);
+                }
+                None => {}
             }
         }
         for path in self.task_files("new")? {
@@ -199,7 +198,7 @@ impl DirectoryTaskStore {
     fn read_unfinished(&self) -> io::Result<Vec<TaskRecord>> {
         let mut open = Vec::new();
         for path in self.task_files("json")? {
-            let record = read(&path)?;
+            let record = read_or_log(&path);
             open.extend(record.filter(|one| !one.is_finished() && !one.is_expired()));
         }
         Ok(open)
@@ -245,6 +244,14 @@ fn read(path: &Path) -> io::Result<Option<TaskRecord>> {
             Ok(None)
         }
     }
+}
+
+/// Reads a record as [`read`] does; a file that cannot be read costs no other task and is logged.
+fn read_or_log(path: &Path) -> Option<TaskRecord> {
+    read(path).unwrap_or_else(|error| {
+        tracing::warn!(%error, path = %path.display(), "a file of the store cannot be read");
+        None
+    })
 }
 
 impl TaskStore for DirectoryTaskStore {
@@ -299,6 +306,9 @@ mod tests {
         let folder = Folder::new("bytes");
         let open = || DirectoryTaskStore::open(&folder.0).expect("a folder");
         contract::task_bytes(&open().bytes(40_000)).await;
+        // What cannot be read costs no other task.
+        let unreadable = folder.0.join(format!("{}.json", "f".repeat(32)));
+        fs::create_dir(unreadable).expect("a folder");
         let known = open().read_unfinished().expect("records");
         let other = serde_json::to_string(&known[0]).expect("JSON");
         let other = other.replace(known[0].id(), &"e".repeat(32));
