@@ -47,6 +47,7 @@ mod show;
 mod subject;
 mod terminal;
 mod text;
+mod time_limit;
 mod value;
 mod verdict;
 

@@ -24,6 +24,7 @@ use crate::process::{self, Process, ServerOutput, ServerStderr};
 use crate::recording::Entry;
 use crate::terminal::stdout;
 use crate::text::{Untrusted, count, text};
+use crate::time_limit;
 use crate::value::Value;
 
 /// The arguments of `mcp-exact replay`.
@@ -82,7 +83,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             ServerStderr::Inherited,
         )?,
         conversation: Conversation::new(None, options),
-        limit: Duration::from_secs(arguments.timeout),
+        limit: time_limit::from_seconds(arguments.timeout),
         ignored: &arguments.ignore,
         responses: HashMap::new(),
         requests: Vec::new(),

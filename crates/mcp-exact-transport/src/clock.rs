@@ -49,6 +49,14 @@ fn monotonic() -> Instant {
     Instant::now()
 }
 
+/// Returns the time at which a limit ends that starts now. A limit that is too long for the clock ends in a hundred years.
+#[cfg(feature = "tokio")]
+pub(crate) fn end_of(limit: Duration) -> tokio::time::Instant {
+    let now = tokio::time::Instant::now();
+    let end = now.checked_add(limit);
+    end.unwrap_or_else(|| now + Duration::from_secs(100 * 365 * 24 * 60 * 60))
+}
+
 /// Converts a time of the endpoints' clock to a time of the monotonic clock; `None` if the system cannot represent the
 /// result.
 pub(crate) fn instant(time: Time) -> Option<Instant> {

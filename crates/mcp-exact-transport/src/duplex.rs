@@ -169,7 +169,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     /// Stops reading input and waits for pending replies.
     pub(crate) fn drain(&mut self) {
         if !std::mem::replace(&mut self.is_draining, true) {
-            self.deadline = Some(Instant::now() + self.options.drain);
+            self.deadline = Some(clock::end_of(self.options.drain));
             self.end(StreamEnd::Clean);
         }
     }
@@ -181,7 +181,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         if has_ended {
             self.is_draining = true;
             self.is_closing = true;
-            self.deadline = Some(Instant::now() + self.options.close);
+            self.deadline = Some(clock::end_of(self.options.close));
         }
         has_ended
     }
@@ -242,7 +242,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
                 Some(Transmit::Frame { .. }) => self.transport.end_frame(),
                 Some(Transmit::Close { .. }) => {
                     self.is_closing = true;
-                    self.deadline = Some(Instant::now() + self.options.close);
+                    self.deadline = Some(clock::end_of(self.options.close));
                 }
                 Some(_) => {}
                 None => return false,
@@ -377,7 +377,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         self.shared.call(|state, now| state.endpoint.shutdown(now));
         self.is_draining = true;
         self.is_closing = true;
-        self.deadline = Some(Instant::now() + self.options.close);
+        self.deadline = Some(clock::end_of(self.options.close));
     }
 
     /// Records that the connection has ended, and notifies the endpoint of the end.

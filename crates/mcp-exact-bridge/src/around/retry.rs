@@ -57,8 +57,7 @@ impl Attempts {
         Self {
             left: policy.times,
             pauses: Backoff::of_retries(),
-            // A limit that is too long for the clock ends no request.
-            deadline: begun.checked_add(limit).unwrap_or(begun + MAX_LIMIT),
+            deadline: end_of(begun, limit),
         }
     }
 
@@ -77,8 +76,11 @@ impl Attempts {
     }
 }
 
-/// Time limit of a request whose own limit is too long for the clock.
-const MAX_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Returns the end of a time limit that began at `begun`. A limit that is too long for the clock ends in a hundred years.
+pub(crate) fn end_of(begun: Instant, limit: Duration) -> Instant {
+    let end = begun.checked_add(limit);
+    end.unwrap_or_else(|| begun + Duration::from_secs(100 * 365 * 24 * 60 * 60))
+}
 
 /// Returns the shortest time before another attempt after a failure; `None` if the request is not repeated.
 fn pause_of(failure: PeerFailure) -> Option<Duration> {

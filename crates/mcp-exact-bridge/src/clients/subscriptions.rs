@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::around::backoff::Backoff;
 use crate::around::gate::Gate;
+use crate::around::retry::end_of;
 use crate::around::server_uris::is_of_one_server;
 use crate::clients::shared_state::SharedState;
 use crate::route::server::Server;
@@ -67,7 +68,7 @@ impl SharedState {
                 }
             }
         };
-        let acknowledged_by = Instant::now() + self.options.list_within;
+        let acknowledged_by = end_of(Instant::now(), self.options.list_within);
         loop {
             for (server, backend) in self.backends.all().iter().enumerate() {
                 if backend.is_removed() || !listened.insert(server) {

@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
@@ -18,6 +17,7 @@ use super::losses::Losses;
 #[cfg(feature = "oauth")]
 use super::users::UserServers;
 use crate::client::{Settings, Target};
+use crate::time_limit;
 
 /// Arguments of a gateway; the commands about the servers of a gateway create those that their own arguments stand for.
 #[derive(Args)]
@@ -153,7 +153,7 @@ impl<'a> Setup<'a> {
         options.servers_may_change = !servers.is_empty();
         options.prefix = config.prefix();
         options.seal = config.create_seal()?;
-        let timeout = config.timeout.map(Duration::from_secs);
+        let timeout = config.timeout.map(time_limit::from_seconds);
         if let Some(limit) = arguments.settings.given_timeout().or(timeout) {
             options.connect_timeout = limit;
             options.request_timeout.idle = limit;
@@ -177,10 +177,10 @@ impl<'a> Setup<'a> {
         options.portable_schemas =
             arguments.portable_schemas || config.schemas == Some(Schemas::Portable);
         if let Some(seconds) = config.answer_within {
-            options.answer_within = Duration::from_secs(seconds);
+            options.answer_within = time_limit::from_seconds(seconds);
         }
         if let Some(seconds) = config.list_within {
-            options.list_within = Duration::from_secs(seconds);
+            options.list_within = time_limit::from_seconds(seconds);
         }
         let totals = config.totals();
         for (limit, key) in [
@@ -304,7 +304,7 @@ impl Setup<'_> {
     pub fn listen_options(&self) -> ListenOptions {
         let mut options = ListenOptions::default();
         if let Some(drain) = self.config.drain {
-            options.drain = Duration::from_secs(drain);
+            options.drain = time_limit::from_seconds(drain);
         }
         if let Some(connections) = self.config.totals().connections {
             options.connections = connections;

@@ -1,7 +1,6 @@
 //! `mcp-exact listen`: prints the notifications of a server: changes of lists and resources, and log messages.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
@@ -14,6 +13,7 @@ use crate::Outcome;
 use crate::interrupt::Interrupted;
 use crate::terminal::stdout;
 use crate::text::{Text, Untrusted, text};
+use crate::time_limit;
 
 /// The arguments of `mcp-exact listen`.
 #[derive(Args)]
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         stdout().line(&text!("listening, revision {}", Untrusted(&revision)))?;
         let end = async {
             match arguments.duration {
-                Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                Some(seconds) => tokio::time::sleep(time_limit::from_seconds(seconds)).await,
                 None => std::future::pending().await,
             }
         };

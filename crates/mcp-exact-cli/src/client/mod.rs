@@ -51,6 +51,7 @@ use crate::server_address::{self, Given, Named};
 use crate::servers::find::find;
 use crate::terminal::print_to_stderr;
 use crate::text::{Untrusted, text};
+use crate::time_limit;
 use mcp_exact_revisions::Side;
 
 /// Connection to a server, and options of the client. Shared by all commands that talk to a server.
@@ -495,7 +496,7 @@ impl Settings {
 
     /// Returns the timeout that the command line sets, if it sets one.
     pub fn given_timeout(&self) -> Option<Duration> {
-        self.timeout.map(Duration::from_secs)
+        self.timeout.map(time_limit::from_seconds)
     }
 
     /// Returns the largest message of the server that the command line sets, if it sets one.

@@ -18,7 +18,6 @@ mod sse;
 mod stateless;
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -34,6 +33,7 @@ use crate::registry::Registry;
 use crate::rules::{self, Level};
 use crate::server_address::{self, Given};
 use crate::terminal::stderr;
+use crate::time_limit;
 use channel::Server;
 use checks::{ToolCall, UNKNOWN_REVISION};
 use examined::ExaminedServer;
@@ -145,8 +145,8 @@ fn examine(arguments: &Arguments) -> anyhow::Result<(ExaminedServer, Report)> {
     let mut doctor = Doctor {
         server: parse_server(arguments)?,
         settings: Settings {
-            limit: Duration::from_secs(arguments.timeout.unwrap_or(10)),
-            start_limit: Duration::from_secs(arguments.timeout.unwrap_or(60)),
+            limit: time_limit::from_seconds(arguments.timeout.unwrap_or(10)),
+            start_limit: time_limit::from_seconds(arguments.timeout.unwrap_or(60)),
             is_tracing: arguments.trace,
             shows_stderr: arguments.trace,
             shows_progress: !arguments.trace && stderr().is_terminal(),

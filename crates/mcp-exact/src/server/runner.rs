@@ -198,7 +198,11 @@ impl TimeBudget {
             (false, None) => {
                 let now = Instant::now();
                 self.working_since = Some(now);
-                self.timer.as_mut().reset(now + self.remaining_time);
+                // A limit that is too long for the clock does not end the handler.
+                match now.checked_add(self.remaining_time) {
+                    Some(end) => self.timer.as_mut().reset(end),
+                    None => self.timer.set(tokio::time::sleep(self.remaining_time)),
+                }
             }
             _ => {}
         }

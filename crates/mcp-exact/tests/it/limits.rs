@@ -288,3 +288,25 @@ async fn hosts_show_what_silent_servers_print() {
     let error = error.to_string();
     assert!(error.contains("Usage: server --stdio"), "{error}");
 }
+
+/// A time limit of any length is one: nothing ends, and nothing fails because no clock has its end.
+#[tokio::test]
+async fn limits_of_any_length_are_accepted() {
+    let server = Server::builder("test", "1")
+        .timeout(Duration::MAX)
+        .tool("work", || async {
+            tokio::task::yield_now().await;
+            "done"
+        })
+        .build()
+        .expect("a server");
+    let client = Client::in_memory(&server)
+        .connect_timeout(Duration::MAX)
+        .idle_timeout(Duration::MAX)
+        .request_timeout(Duration::MAX);
+    let client = client.await.expect("a client");
+    let done: String = client.call("work", &()).await.expect("a result");
+    assert_eq!(done, "done");
+    client.close();
+    client.closed().await;
+}

@@ -20,6 +20,7 @@ use crate::around::gate::Gate;
 use crate::around::losses::{self, Losses};
 use crate::around::names::Kind;
 use crate::around::resource_uri::ResourceUri;
+use crate::around::retry::end_of;
 use crate::around::search;
 use crate::around::server_uris::is_of_one_server;
 use crate::around::skills;
@@ -208,7 +209,7 @@ impl SharedState {
     ) -> (Vec<ServerList>, bool) {
         let mut is_complete = true;
         let mut reading = JoinSet::new();
-        let answered_at = Instant::now() + within;
+        let answered_at = end_of(Instant::now(), within);
         let longest = SERVER_ANSWER_TIMEOUT.max(self.options.connect_timeout);
         let backends = self.backends.all();
         for (server, backend) in backends.iter().enumerate() {

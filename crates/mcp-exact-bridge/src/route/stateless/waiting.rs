@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use super::connections::{Connections, Lease};
 use crate::around::limits::Holder;
 use crate::around::options::Options;
+use crate::around::retry::end_of;
 use crate::route::relay::ProgressReceiver;
 use crate::route::translate::Translation;
 use crate::route::undeclared::UndeclaredCapabilities;
@@ -130,7 +131,7 @@ impl WaitingCalls {
             let permits = self.connections.waiting_permits(&Holder::of(request));
             call.waiting_permits = Some(permits.ok_or_else(too_many)?);
         }
-        let (state, until) = (random_state()?, Instant::now() + self.answer_within);
+        let (state, until) = (random_state()?, end_of(Instant::now(), self.answer_within));
         let session_end = call.connection.session_end();
         let mut all = self.all.lock();
         if all.len() >= self.most {

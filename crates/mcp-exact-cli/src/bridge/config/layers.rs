@@ -1,10 +1,10 @@
 //! Layers around the calls of a server: circuit breaker, repetition of reads, and cache.
 
-use std::time::Duration;
-
 use anyhow::bail;
 use mcp_exact_bridge::{CircuitBreaker, RetryPolicy};
 use serde::Deserialize;
+
+use crate::time_limit;
 
 /// Circuit breaker of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -29,7 +29,7 @@ impl Default for Breaker {
 impl Breaker {
     /// Returns the settings in the type of the bridge library.
     pub fn settings(self) -> CircuitBreaker {
-        CircuitBreaker::new(self.failures, Duration::from_secs(self.pause))
+        CircuitBreaker::new(self.failures, time_limit::from_seconds(self.pause))
     }
 }
 
@@ -85,7 +85,7 @@ impl Default for Cache {
 impl Cache {
     /// Returns the settings in the type of the bridge library.
     pub fn settings(self) -> mcp_exact_bridge::Cache {
-        mcp_exact_bridge::Cache::new(self.bytes, Duration::from_secs(self.max_age))
+        mcp_exact_bridge::Cache::new(self.bytes, time_limit::from_seconds(self.max_age))
     }
 }
 

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_exact_session::StreamId;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use super::attachment::{Append, Attachment, Message, NextOutput, Save};
 use super::get;
 use super::replay::{FollowedStream, MAX_BURST_BYTES, Replay};
 use super::service::Inner;
 use super::session::Session;
+use crate::clock;
 use crate::event_log::{EventId, EventLog, EventLogError, LogEvent};
 use crate::observe;
 use crate::sse;
@@ -245,7 +246,7 @@ impl EventStream {
         if self.out.is_empty() {
             return Poll::Ready(None);
         }
-        self.timer.as_mut().reset(Instant::now() + self.keep_alive);
+        self.timer.as_mut().reset(clock::end_of(self.keep_alive));
         let _ = self.timer.as_mut().poll(cx);
         Poll::Ready(Some(std::mem::take(&mut self.out).into()))
     }

@@ -25,7 +25,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 #[cfg(feature = "compression")]
 use tower_http::compression;
 
@@ -33,6 +33,7 @@ use super::listen::{ListenOptions, RemoteAddress};
 use super::patience::{TIMERS_PER_LIMIT, within};
 use super::response::ResponseBody;
 use super::service::HttpService;
+use crate::clock;
 
 /// First bytes of an HTTP/2 client with prior knowledge (RFC 9113, section 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -372,7 +373,7 @@ impl Future for IdleTimeout {
             if self.idle_checks == TIMERS_PER_LIMIT {
                 return Poll::Ready(());
             }
-            let next = Instant::now() + self.interval;
+            let next = clock::end_of(self.interval);
             self.sleep.as_mut().reset(next);
         }
         Poll::Pending
