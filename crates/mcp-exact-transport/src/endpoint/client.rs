@@ -317,9 +317,13 @@ impl Drop for DisconnectGuard {
     fn drop(&mut self) {
         let reason = "the driver of the connection was stopped";
         let reason = ConnectError::Transport(reason.to_owned());
-        let mut state = self.0.lock();
-        state.role.fail(reason);
-        state.give_up_lost();
+        self.0.call(|state, now| {
+            state.role.fail(reason);
+            state.give_up_lost();
+            // Only a driver that was stopped, or has panicked, leaves requests behind: their responses reach nobody.
+            state.lose_pending();
+            state.endpoint.shutdown(now);
+        });
     }
 }
 

@@ -367,6 +367,20 @@ impl<E: Endpoint> State<E> {
         }
     }
 
+    /// Completes the requests that wait for an answer with [`Outcome::Lost`], because nobody receives answers any more.
+    #[cfg(feature = "client")]
+    pub(crate) fn lose_pending(&mut self) {
+        for (key, slot) in self.slots.drain() {
+            #[cfg(feature = "operations")]
+            if let Some(operations) = &self.operations {
+                operations.handle_outcome(key, &Outcome::Lost);
+            }
+            #[cfg(not(feature = "operations"))]
+            let _ = key;
+            slot.complete(Outcome::Lost);
+        }
+    }
+
     /// Sends the requests that wait for a new session again.
     pub(crate) fn repeat_lost(
         &mut self,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_exact_session::{CallOptions, Outcome, RequestTimeout};
+use mcp_exact_session::{CallOptions, Outcome, RequestTimeout, SendError};
 use mcp_exact_tests_transport::echo;
 use mcp_exact_transport::ClientHandle;
 use mcp_exact_transport::http::client::HttpEndpoint;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// Maximum time for something that has to happen.
@@ -113,14 +114,18 @@ impl Server {
 
     /// Connects a client of 2025-11-25.
     async fn client(&self, opens_stream: bool) -> ClientHandle {
+        self.client_and_driver(opens_stream).await.0
+    }
+
+    async fn client_and_driver(&self, opens_stream: bool) -> (ClientHandle, JoinHandle<()>) {
         let endpoint = HttpEndpoint::new(&self.url).expect("a URL");
         let endpoint = endpoint
             .retry(Duration::from_millis(1))
             .opens_stream(opens_stream);
         let settings = echo::client_settings("2025-11-25");
-        let (client, _) = endpoint.connect(settings, None, Arc::new(echo::answer));
+        let (client, driver) = endpoint.connect(settings, None, Arc::new(echo::answer));
         client.ready().await.expect("connected");
-        client
+        (client, driver)
     }
 
     /// Returns the next request that the test answers.
@@ -212,12 +217,12 @@ async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(St
 }
 
 /// Calls a tool in a task of its own.
-fn call(client: &ClientHandle, text: &str) -> tokio::task::JoinHandle<Result<String, Outcome>> {
+fn call(client: &ClientHandle, text: &str) -> JoinHandle<Result<String, Outcome>> {
     let (client, text) = (client.clone(), text.to_owned());
     tokio::spawn(async move { echo::call(&client, "echo", &text).await })
 }
 
-async fn outcome<T>(call: tokio::task::JoinHandle<T>) -> T {
+async fn outcome<T>(call: JoinHandle<T>) -> T {
     timeout(LIMIT, call)
         .await
         .expect("in time")
@@ -428,6 +433,20 @@ async fn calls_in_flight_end_by_themselves() {
 fn begin_stream(of: Received, id: &str) {
     let events = format!("id: {id}\ndata:\n\n");
     of.respond_raw(&response("200 OK", "text/event-stream", &events));
+}
+
+/// A driver that is stopped ends the calls that wait, and later calls fail at once: nobody receives their answers.
+#[tokio::test]
+async fn calls_end_with_a_stopped_driver() {
+    let mut server = Server::start().await;
+    let (client, driver) = server.client_and_driver(false).await;
+    let waiting = call(&client, "waiting");
+    let _held = server.next().await;
+    driver.abort();
+    assert_eq!(outcome(waiting).await, Err(Outcome::Lost));
+    let params = echo::call_params("echo", "late");
+    let late = client.request("tools/call", params, CallOptions::default(), None);
+    assert_eq!(late.err(), Some(SendError::Closed));
 }
 
 /// A stream that is resumed in vain ends its own call, which may have run; others keep waiting.
