@@ -154,6 +154,13 @@ pub(crate) fn bus_overflowed() {
     tracing::warn!("a message of the change bus was dropped: too many wait");
 }
 
+/// Logs that the application's callback for lines of standard error has panicked.
+#[cfg(feature = "process")]
+pub(crate) fn stderr_callback_panicked() {
+    #[cfg(feature = "tracing")]
+    tracing::error!("the callback for a line of standard error panicked");
+}
+
 /// Logs a line that a child process has written to its standard error.
 #[cfg(feature = "process")]
 pub(crate) fn stderr_line(line: &str) {

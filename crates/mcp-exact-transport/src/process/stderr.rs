@@ -4,6 +4,7 @@
 //! A line that is too long is forwarded in pieces.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -152,7 +153,12 @@ impl Forwarder {
         let is_repeated = self.repetition.continues_with(&cut);
         match &self.callback {
             _ if is_repeated => {}
-            Some(callback) => callback(&line),
+            // A panic of the application must not end the reading: the process would wait for room in the pipe.
+            Some(callback) => {
+                if catch_unwind(AssertUnwindSafe(|| callback(&line))).is_err() {
+                    observe::stderr_callback_panicked();
+                }
+            }
             None => observe::stderr_line(&line),
         }
         let mut kept = lock(&self.kept);

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcp_exact_session::{CallOptions, ClientConfig, ClientSettings, Identity, Outcome};
@@ -61,6 +61,28 @@ async fn printed_text_goes_to_stderr() {
         *lines.lock().expect("not poisoned"),
         ["this goes to standard error"]
     );
+}
+
+/// A callback that panics loses its line, and no other one: the process would wait for ever for a reader.
+#[tokio::test]
+async fn lines_follow_one_whose_callback_panics() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let script = ["-c", "echo one >&2; echo two >&2; exit 3"];
+    let command = ServerCommand::new("sh").args(script).stderr(move |line| {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push(line.to_owned());
+        assert!(seen.len() > 1, "the first line fails");
+    });
+    let config = echo::client_settings("2025-11-25");
+    let (client, driver) = command
+        .connect(config, None, Arc::new(echo::answer))
+        .expect("started");
+    let error = client.ready().await.expect_err("ended").to_string();
+    driver.await.expect("driver");
+    assert!(error.contains("exit status: 3"), "{error}");
+    let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(*lines, ["one", "two"]);
 }
 
 /// Waits for the negotiation and calls a tool.
