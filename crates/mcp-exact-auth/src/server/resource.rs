@@ -398,7 +398,7 @@ impl ResourceServer {
         access: &Access,
     ) -> Result<(), AuthError> {
         let refused =
-            |message| self.unauthorized_error("DPoP", Some(("invalid_dpop_proof", message)));
+            |message: &str| self.unauthorized_error("DPoP", Some(("invalid_dpop_proof", message)));
         let proof = match proofs {
             [proof] => proof
                 .to_str()

@@ -492,7 +492,8 @@ async fn clients_survive_a_redeployment() {
 }
 
 /// A server that takes the previous stream for open refuses the next one with status 409, as the official SDKs do: the stream
-/// of a session, and that of a request, are opened again until the server has noticed that they are gone.
+/// of a session, and that of a request, are opened again until the server has noticed that they are gone. Another status that is
+/// temporary, as of a proxy, is tried again too.
 #[tokio::test]
 async fn streams_are_opened_again_after_a_conflict() {
     let opened = Arc::new(AtomicUsize::new(0));
@@ -516,7 +517,8 @@ async fn streams_are_opened_again_after_a_conflict() {
             }
             ("GET", None) => match count.fetch_add(1, Ordering::Relaxed) {
                 0 => PeerReply::new(200, "text/event-stream", ": open\n\n"),
-                1 | 2 => conflict,
+                1 => conflict,
+                2 => PeerReply::new(408, "text/plain", "Request Timeout"),
                 _ => PeerReply::Silence,
             },
             _ => legacy_reply(request, "2025-11-25"),

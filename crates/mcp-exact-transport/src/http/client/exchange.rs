@@ -17,7 +17,7 @@ use mcp_exact_session::{
     BudgetShare, ClientEndpoint, HttpHints, Limit, Limits, ReceiveError, StreamId, TransportFailure,
 };
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::MAX_PAUSE;
 use super::describe::{coding_of, describe_event, describe_failure, explain_compression};
@@ -34,6 +34,8 @@ use crate::transport::Received;
 pub(super) const READ_AFTER_ANSWER: Duration = Duration::from_secs(5);
 /// Minimum delay before a stream is opened again, so that a server is not flooded with requests.
 const MIN_REOPEN_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum delay that a server may ask for by `Retry-After` before a stream is opened again.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 /// Error text for a notification or response whose POST the server has not answered in time.
 pub(super) const NOT_ACCEPTED: &str = "the server did not accept a message in time";
 /// Maximum number of consecutive redirects.
@@ -83,16 +85,19 @@ pub(super) struct Position {
     pub(super) last_event_id: Option<String>,
     /// Reconnection time that the server has set.
     pub(super) retry: Option<Duration>,
+    /// Time after which the server accepts the next attempt, by the header `Retry-After` of its last response.
+    pub(super) retry_after: Option<Duration>,
     /// Description of the first event with data that is no message.
     pub(super) unknown_event: Option<String>,
 }
 
 impl Position {
     /// Returns the delay before the stream is opened again: the reconnection time that the server has set, or
-    /// `otherwise` if the server has set none.
+    /// `otherwise` if the server has set none, but never less than `Retry-After`, up to [`MAX_RETRY_AFTER`].
     pub(super) fn pause(&self, otherwise: Duration) -> Duration {
-        self.retry
-            .map_or(otherwise, |retry| retry.max(MIN_REOPEN_PAUSE))
+        let retry = self.retry.map(|retry| retry.max(MIN_REOPEN_PAUSE));
+        let least = self.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+        retry.unwrap_or(otherwise).max(least)
     }
 
     /// Returns the delay after a failed attempt: twice the delay before the attempt, up to [`MAX_PAUSE`], but never less than
@@ -152,7 +157,8 @@ impl Connection {
         let responds_again = self.responds_again.notified();
         tokio::select! {
             () = sleep(pause) => {}
-            () = responds_again => sleep_until(begun + least.min(pause)).await,
+            // The pause may be too long for the clock.
+            () = responds_again => sleep(least.min(pause).saturating_sub(begun.elapsed())).await,
         }
     }
 
@@ -598,20 +604,26 @@ mod tests {
     #[test]
     fn failures_never_shorten_the_retry() {
         let seconds = Duration::from_secs;
-        let position = |retry| Position {
-            retry,
-            ..Position::default()
-        };
-        for (retry, before, expected) in [
-            (None, seconds(1), seconds(2)),
-            (None, seconds(20), MAX_PAUSE),
-            (Some(seconds(3)), seconds(1), seconds(3)),
-            (Some(seconds(3)), seconds(3), seconds(6)),
-            (Some(seconds(90)), seconds(90), seconds(90)),
-            (Some(Duration::MAX), Duration::MAX, Duration::MAX),
+        for (retry, retry_after, before, expected) in [
+            (None, None, seconds(1), seconds(2)),
+            (None, None, seconds(20), MAX_PAUSE),
+            (Some(seconds(3)), None, seconds(1), seconds(3)),
+            (Some(seconds(3)), None, seconds(3), seconds(6)),
+            (Some(seconds(90)), None, seconds(90), seconds(90)),
+            (Some(Duration::MAX), None, Duration::MAX, Duration::MAX),
+            // RFC 9110, section 10.2.3: "how long the service is expected to be unavailable to the client".
+            (None, Some(seconds(90)), seconds(1), seconds(90)),
+            (Some(seconds(3)), Some(seconds(5)), seconds(1), seconds(5)),
+            (Some(seconds(3)), Some(seconds(2)), seconds(1), seconds(3)),
+            (None, Some(Duration::MAX), seconds(1), MAX_RETRY_AFTER),
         ] {
-            let pause = position(retry).longer_pause(before, seconds(1));
-            assert_eq!(pause, expected, "{retry:?} {before:?}");
+            let position = Position {
+                retry,
+                retry_after,
+                ..Position::default()
+            };
+            let pause = position.longer_pause(before, seconds(1));
+            assert_eq!(pause, expected, "{retry:?} {retry_after:?} {before:?}");
         }
     }
 }

@@ -331,7 +331,7 @@ pub(super) async fn failure_of(
 
 /// Returns the time after which a server accepts a message again: the number of seconds in the header `Retry-After` of a response
 /// with the status 429 or 5xx. A date in this header is not used, because clocks differ.
-fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let is_temporary = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     let value = headers.get(RETRY_AFTER).filter(|_| is_temporary)?;
     let seconds = value.to_str().ok()?.trim().parse().ok()?;

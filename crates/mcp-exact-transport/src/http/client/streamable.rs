@@ -20,7 +20,7 @@ use super::describe::describe_head;
 use super::exchange::{
     BodyKind, Connection, Position, READ_AFTER_ANSWER, StreamProgress, body_kind,
 };
-use super::post::Post;
+use super::post::{Post, retry_after};
 use super::{Driver, EventFlags, MAX_PAUSE, SessionEnd};
 use crate::clock;
 use crate::endpoint::{is_request, repeat_lost};
@@ -268,13 +268,19 @@ pub(super) async fn get(
     let Ok(response) = sent else {
         return GetOutcome::Unreachable;
     };
-    match response.status() {
+    let status = response.status();
+    position.retry_after = retry_after(status, response.headers());
+    match status {
         StatusCode::NOT_FOUND
             if session.is_some() && connection.session_id().as_ref() == session =>
         {
             return GetOutcome::UnknownSession;
         }
-        StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => return GetOutcome::Unreachable,
+        // The server, or a proxy before it, has not received the whole request in time, or does not want it now.
+        StatusCode::REQUEST_TIMEOUT
+        | StatusCode::CONFLICT
+        | StatusCode::TOO_EARLY
+        | StatusCode::TOO_MANY_REQUESTS => return GetOutcome::Unreachable,
         status if status.is_server_error() => return GetOutcome::Unreachable,
         status if !status.is_success() => return GetOutcome::Refused,
         _ => {}
