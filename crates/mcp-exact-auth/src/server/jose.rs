@@ -263,8 +263,8 @@ impl<'t> UnverifiedToken<'t> {
 pub(crate) struct KeySet {
     /// Keys in the order of the set.
     keys: Vec<VerificationKey>,
-    /// Indexes of the keys, by key id.
-    by_id: HashMap<String, usize>,
+    /// Indexes of the keys, by key id, which several keys may share.
+    by_id: HashMap<String, Vec<usize>>,
 }
 
 impl KeySet {
@@ -286,25 +286,53 @@ impl KeySet {
                 break;
             }
             if let Some(id) = &key.id {
-                parsed.by_id.insert(id.clone(), parsed.keys.len());
+                let of_id = parsed.by_id.entry(id.clone()).or_default();
+                of_id.push(parsed.keys.len());
             }
             parsed.keys.push(key);
         }
         Some(parsed)
     }
 
-    /// Returns the key for a token: by its id, or the only key with the algorithm if the token has no key id.
-    pub(crate) fn find(&self, header: &Header) -> Option<&VerificationKey> {
+    /// Returns the keys that may have signed a token: those with its key id ("different keys might use the same `kid` value",
+    /// RFC 7517, section 4.5), or the only key with the algorithm if the token has no key id.
+    fn find(&self, header: &Header) -> Vec<&VerificationKey> {
         match &header.kid {
-            Some(id) => self.by_id.get(id).and_then(|&at| self.keys.get(at)),
+            Some(id) => {
+                let of_id = self.by_id.get(id).into_iter().flatten();
+                of_id.filter_map(|&at| self.keys.get(at)).collect()
+            }
             None => {
                 let takes = |key: &&VerificationKey| {
                     key.algorithms.iter().any(|(name, _)| *name == header.alg)
                 };
-                let mut fitting = self.keys.iter().filter(takes);
-                fitting.next().filter(|_| fitting.next().is_none())
+                let fitting: Vec<_> = self.keys.iter().filter(takes).collect();
+                if fitting.len() == 1 {
+                    fitting
+                } else {
+                    Vec::new()
+                }
             }
         }
+    }
+
+    /// Returns true if a key may have signed a token with this header.
+    pub(crate) fn has_key_for(&self, header: &Header) -> bool {
+        !self.find(header).is_empty()
+    }
+
+    /// Verifies the signature of a token by one of the keys that may have signed it, and returns the payload.
+    pub(crate) fn verify(&self, token: &UnverifiedToken<'_>) -> Result<Vec<u8>, InvalidToken> {
+        let mut refused = InvalidToken::UnknownKey;
+        for key in self.find(&token.header) {
+            match token.verify(key) {
+                Ok(payload) => return Ok(payload),
+                // A key of another algorithm says nothing about the token if there is one of its algorithm.
+                Err(InvalidToken::Algorithm) if refused != InvalidToken::UnknownKey => {}
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
     }
 }
 
@@ -334,8 +362,7 @@ mod tests {
     /// Finds the key for a token and verifies the token.
     fn verify_token(keys: &KeySet, token: &str) -> Result<Vec<u8>, InvalidToken> {
         let token = UnverifiedToken::new(token)?;
-        let key = keys.find(&token.header).ok_or(InvalidToken::UnknownKey)?;
-        token.verify(key)
+        keys.verify(&token)
     }
 
     #[test]
@@ -530,6 +557,40 @@ mod tests {
                 let keys = key_set(&[&other.to_string()]);
                 assert!(verify_token(&keys, &token).is_err(), "{name} {other}");
             }
+        }
+    }
+
+    /// RFC 7517, section 4.5: "different keys might use the same `kid` value", of other types or from before a rotation. Each of
+    /// them is tried, whatever their order; the error is about a key of the token's algorithm.
+    #[test]
+    fn keys_that_share_an_id_are_tried() {
+        let rows = signing_rows();
+        let with_id = |row: &SigningRow| {
+            let mut jwk = row.0.clone();
+            jwk["kid"] = "k".into();
+            jwk.to_string()
+        };
+        let token = |row: &SigningRow| {
+            let header = format!(r#"{{"alg":"{}","kid":"k"}}"#, row.1);
+            let [header, payload] = [&header, "payload"].map(|part| URL_SAFE_NO_PAD.encode(part));
+            let message = format!("{header}.{payload}");
+            let signature = URL_SAFE_NO_PAD.encode((row.2)(message.as_bytes()));
+            format!("{message}.{signature}")
+        };
+        // Of P-256 and Ed25519, and another one of P-256.
+        let (first, second, other) = (&rows[0], &rows[3], &signing_rows()[0]);
+        for keys in [[first, second, other], [other, second, first]] {
+            let keys = keys.map(with_id);
+            let keys = key_set(&keys.each_ref().map(String::as_str));
+            for row in [first, second, other] {
+                let payload = verify_token(&keys, &token(row));
+                assert_eq!(payload.as_deref(), Ok(&b"payload"[..]), "{}", row.1);
+            }
+            // Another algorithm, and an unknown key of a known one.
+            let unknown = verify_token(&keys, &token(&rows[1]));
+            assert_eq!(unknown, Err(InvalidToken::Algorithm));
+            let unknown = verify_token(&keys, &token(&signing_rows()[0]));
+            assert_eq!(unknown, Err(InvalidToken::Signature));
         }
     }
 

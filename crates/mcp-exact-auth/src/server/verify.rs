@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::access::{Access, ClaimRules, OTHER_ISSUER_MESSAGE, TokenError, check_claims};
 use super::fetch::IssuerClient;
-use super::jose::{InvalidToken, KeySet, UnverifiedToken};
+use super::jose::{KeySet, UnverifiedToken};
 
 /// Future that [`TokenVerifier::verify`] returns.
 pub type VerifyFuture<'a> = Pin<Box<dyn Future<Output = Result<Access, TokenError>> + Send + 'a>>;
@@ -214,7 +214,7 @@ impl Jwks {
                 "the token's type is not `at+jwt`".to_owned(),
             ));
         }
-        let has_key = |kept: &CachedKeys| kept.keys.find(&unverified.header).is_some();
+        let has_key = |kept: &CachedKeys| kept.keys.has_key_for(&unverified.header);
         let kept = match self.cache.cached_keys() {
             Some(kept)
                 if has_key(&kept)
@@ -228,9 +228,8 @@ impl Jwks {
             }
             before => self.fetch_keys(before).await?,
         };
-        let key = kept.keys.find(&unverified.header);
-        let key = key.ok_or_else(|| TokenError::invalid(InvalidToken::UnknownKey))?;
-        let claims = unverified.verify(key).map_err(TokenError::invalid)?;
+        let claims = kept.keys.verify(&unverified);
+        let claims = claims.map_err(TokenError::invalid)?;
         check_claims(claims, &self.rules, false, SystemTime::now())
     }
 
