@@ -17,6 +17,7 @@ use url::Url;
 use super::gate::is_loopback;
 use super::request::AUTHORIZATION_LIFETIME;
 use crate::locate;
+use crate::metadata::to_short_line;
 use crate::secret::Secret;
 
 /// Maximum number of concurrent connections to the redirect port.
@@ -223,8 +224,9 @@ impl ExpectedRedirect {
         let target = target.as_ref().map(Secret::expose);
         let query = target.and_then(|target| target.strip_prefix("/callback?"));
         let query = query.filter(|query| has_state(query, &self.state));
+        let refusal = query.and_then(refusal_text);
         let (status, text) = match query {
-            Some(_) => ("200 OK", &*self.page),
+            Some(_) => ("200 OK", refusal.as_deref().unwrap_or(&self.page)),
             None => ("404 Not Found", "There is nothing here."),
         };
         let response = format!(
@@ -236,6 +238,16 @@ impl ExpectedRedirect {
         let _ = stream.shutdown().await;
         query.map(Secret::new)
     }
+}
+
+/// Returns the text that the browser displays after a redirect with an error; `None` without one.
+fn refusal_text(query: &str) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    let (_, error) = pairs.find(|(name, _)| name == "error")?;
+    let error = to_short_line(error);
+    Some(format!(
+        "You are not signed in: the authorization server answered {error}. You can close this window; the program says more."
+    ))
 }
 
 /// Returns true if the query has this `state`.
@@ -437,6 +449,28 @@ mod tests {
         let query = waiting.await.expect("a task").expect("a query");
         assert_eq!(query.expose(), "code=x&state=s");
         assert_eq!(urls.try_recv(), Ok(url));
+    }
+
+    /// A page that says "signed in" after a refusal misleads the user: it says what the authorization server has answered, as plain
+    /// text.
+    #[tokio::test]
+    async fn refusals_are_displayed() {
+        let browser = Browser::default().open_with(|_| Ok(()));
+        let redirect = browser.begin(None).await.expect("a port");
+        let uri = Url::parse(redirect.redirect_uri()).expect("a URL");
+        let port = uri.port().expect("a port");
+        let url = Url::parse("https://as.example/?state=s").expect("a URL");
+        let waiting = tokio::spawn(redirect.authorize(url));
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("open");
+        let request = b"GET /callback?error=access%0D%0Adenied&state=s HTTP/1.1\r\n\r\n";
+        stream.write_all(request).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
+        let (head, text) = answer.split_once("\r\n\r\n").expect("a head");
+        assert!(head.contains("text/plain"), "{head}");
+        let expected = "You are not signed in: the authorization server answered access  denied.";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(waiting.await.expect("a task").is_ok());
     }
 
     /// The port of an earlier registration is used again while it is free: most authorization servers compare redirect URIs as
