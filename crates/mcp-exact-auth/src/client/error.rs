@@ -436,6 +436,21 @@ impl OAuthError {
             Self::Unavailable { .. } | Self::Store(_) | Self::NoRandomness
         )
     }
+
+    /// Returns true if the user may be asked again soon: nobody has decided anything, because the authorization server had a problem
+    /// or the user was not reached.
+    pub(crate) fn lets_ask_again(&self) -> bool {
+        match self {
+            Self::Refused { error, .. } => is_temporary_error(error),
+            Self::UserAgent(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Returns true for the error codes of an authorization server that has a problem (RFC 6749, section 4.1.2.1).
+pub(crate) fn is_temporary_error(code: &str) -> bool {
+    matches!(code, "server_error" | "temporarily_unavailable")
 }
 
 impl From<RandomnessError> for OAuthError {
@@ -480,6 +495,7 @@ fn hint_for_error(error: &str) -> &'static str {
         "unauthorized_client" | "unsupported_grant_type" => {
             "; allow this grant for the client at the authorization server"
         }
+        code if is_temporary_error(code) => "; it has a problem, so try again later",
         _ => "",
     }
 }
@@ -551,6 +567,8 @@ mod tests {
             ("invalid_client", "authentication method"),
             ("invalid_scope", "define it there"),
             ("unauthorized_client", "allow this grant"),
+            ("server_error", "try again later"),
+            ("temporarily_unavailable", "try again later"),
         ] {
             let refused = OAuthError::Refused {
                 issuer: "https://as.example".to_owned(),

@@ -9,9 +9,10 @@ mod grants;
 mod present;
 mod redirect;
 mod revoke;
+mod state;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,6 +23,7 @@ use self::client_id::{ClientId, client_key};
 pub use self::code_grant::{CodeGrant, GrantedTokens, PendingGrant};
 pub use self::exchange::TokenExchange;
 use self::present::{DPOP_HEADER, secret_header};
+use self::state::FlowState;
 use super::discover::{
     ChallengeParams, DiscoveryResult, discover_authorization, fetch_server_metadata,
 };
@@ -29,6 +31,7 @@ use super::error::OAuthError;
 use super::fetch::{MetadataClient, Response};
 use super::gate::UrlGate;
 use super::key::DpopKey;
+use super::log_problem;
 use super::options::{GrantKind, OAuth};
 use super::store::{Records, StoredToken};
 use super::token::{IssuedToken, TokenRequest, parse_token_response};
@@ -79,15 +82,6 @@ pub(crate) enum TokenOrigin {
     Authorized,
 }
 
-/// State of the authorization between requests.
-#[derive(Default)]
-struct FlowState {
-    /// Number of additional authorizations by operation.
-    authorization_counts: HashMap<String, u32>,
-    /// Error that only a person can resolve.
-    permanent_error: Option<OAuthError>,
-}
-
 /// Authorization of the requests to one endpoint.
 pub(crate) struct Flow {
     /// Options of the application.
@@ -116,6 +110,8 @@ pub(crate) struct Flow {
     nonces: Mutex<HashMap<String, String>>,
     /// Error of the last authorization.
     last_error: Mutex<Option<OAuthError>>,
+    /// True if the token in use could not be stored, so that the store has an older one.
+    is_unstored: AtomicBool,
 }
 
 impl Flow {
@@ -176,6 +172,7 @@ impl Flow {
             rejected_tokens: AtomicU32::default(),
             nonces: Mutex::default(),
             last_error: Mutex::default(),
+            is_unstored: AtomicBool::default(),
         }))
     }
 
@@ -304,6 +301,7 @@ impl Flow {
         *state = FlowState::default();
         self.record_accepted_token();
         self.set_current_token(None);
+        self.is_unstored.store(false, Ordering::Release);
         self.stored_records.remove(&self.key).await
     }
 
@@ -320,6 +318,7 @@ impl Flow {
         if let Some(token) = self.adopt_other_process_token(Some(&used)).await? {
             return Ok(token);
         }
+        let used = self.newest_token(&used).await?;
         let stored = &used.stored;
         let server = if stored.is_assumed {
             ServerMetadata::assumed_for_origin(&stored.issuer)
@@ -327,7 +326,7 @@ impl Flow {
             fetch_server_metadata(&self.metadata_client, &self.options, &stored.issuer).await?
         };
         match self.refresh_token(&used, &server).await {
-            Err(error) if !error.is_transient() => {
+            Err(OAuthError::Token { .. }) => {
                 // The token is still valid for a short time and is not refreshed again.
                 self.store_and_use(StoredToken {
                     refresh_token: None,
@@ -354,8 +353,8 @@ impl Flow {
         if let Some(token) = self.adopt_other_process_token(used.as_ref()).await? {
             return Ok((token, TokenOrigin::Adopted));
         }
-        if let Some(error) = &state.permanent_error {
-            return Err(error.clone());
+        if let Some(error) = state.permanent_error() {
+            return Err(error);
         }
         let _lock = self.stored_records.lock(&self.key).await?;
         if let Some(token) = self.adopt_other_process_token(used.as_ref()).await? {
@@ -364,14 +363,8 @@ impl Flow {
         let obtained = self
             .obtain_token(used.as_ref(), challenge, may_refresh)
             .await;
-        // Only the next request shows whether the server accepts the current token, so that a rejection is not stored.
-        let is_rejection =
-            |error: &OAuthError| matches!(error, OAuthError::StillUnauthorized { .. });
-        if let Err(error) = &obtained
-            && !error.is_transient()
-            && !is_rejection(error)
-        {
-            state.permanent_error = Some(error.clone());
+        if let Err(error) = &obtained {
+            state.record(error);
         }
         obtained
     }
@@ -391,8 +384,12 @@ impl Flow {
             challenge,
         )
         .await?;
-        let known = used.filter(|token| token.stored.issuer == found.server.issuer);
-        if let Some(token) = known
+        let newest = match used {
+            Some(used) => Some(self.newest_token(used).await?),
+            None => None,
+        };
+        let known = newest.filter(|token| token.stored.issuer == found.server.issuer);
+        if let Some(token) = &known
             && may_refresh
             && token.stored.refresh_token.is_some()
         {
@@ -408,7 +405,7 @@ impl Flow {
         {
             return Err(token.rejection_error(challenge));
         }
-        let scopes = self.scopes_to_request(challenge, &found, known);
+        let scopes = self.scopes_to_request(challenge, &found, known.as_ref());
         let token = self.authorize(&found, scopes).await?;
         Ok((token, TokenOrigin::Authorized))
     }
@@ -428,8 +425,8 @@ impl Flow {
         {
             return Ok(current);
         }
-        if let Some(error) = &state.permanent_error {
-            return Err(error.clone());
+        if let Some(error) = state.permanent_error() {
+            return Err(error);
         }
         let rounds = state
             .authorization_counts
@@ -474,6 +471,9 @@ impl Flow {
         &self,
         used: Option<&Arc<CurrentToken>>,
     ) -> Result<Option<Arc<CurrentToken>>, OAuthError> {
+        if !self.is_store_current().await {
+            return Ok(None);
+        }
         let Some(stored) = self.stored_records.read::<StoredToken>(&self.key).await? else {
             return Ok(None);
         };
@@ -484,6 +484,36 @@ impl Flow {
         let token = CurrentToken::new(stored)?;
         self.set_current_token(Some(Arc::clone(&token)));
         Ok(Some(token))
+    }
+
+    /// Returns the token whose refresh token is the latest: one that another process has stored, although it has expired, or `used`.
+    async fn newest_token(
+        &self,
+        used: &Arc<CurrentToken>,
+    ) -> Result<Arc<CurrentToken>, OAuthError> {
+        if !self.is_store_current().await {
+            return Ok(Arc::clone(used));
+        }
+        let stored = self.stored_records.read::<StoredToken>(&self.key).await?;
+        match stored.filter(|stored| stored.access_token != used.stored.access_token) {
+            Some(stored) => CurrentToken::new(stored),
+            None => Ok(Arc::clone(used)),
+        }
+    }
+
+    /// Returns true unless the token in use could not be stored. In that case, tries to store it again.
+    async fn is_store_current(&self) -> bool {
+        if !self.is_unstored.load(Ordering::Acquire) {
+            return true;
+        }
+        let Some(token) = self.current_token() else {
+            return true;
+        };
+        let written = self.stored_records.write(&self.key, &token.stored).await;
+        if written.is_ok() {
+            self.is_unstored.store(false, Ordering::Release);
+        }
+        written.is_ok()
     }
 
     /// Returns the scopes to request ("Scope Selection Strategy"): the scopes of the challenge, or else all scopes of
@@ -544,9 +574,14 @@ impl Flow {
         self.store_and_use(stored).await
     }
 
-    /// Stores a token, and then uses it for requests.
+    /// Stores a token, and then uses it for requests. A token that cannot be stored, for example because the disk is full, is used
+    /// nevertheless and stored later: the refresh token before it may have ended with its use.
     async fn store_and_use(&self, stored: StoredToken) -> Result<Arc<CurrentToken>, OAuthError> {
-        self.stored_records.write(&self.key, &stored).await?;
+        let written = self.stored_records.write(&self.key, &stored).await;
+        if let Err(error) = &written {
+            log_problem("a token is kept in memory alone for now", error);
+        }
+        self.is_unstored.store(written.is_err(), Ordering::Release);
         let token = CurrentToken::new(stored)?;
         self.set_current_token(Some(Arc::clone(&token)));
         Ok(token)

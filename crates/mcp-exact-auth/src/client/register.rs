@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::error::OAuthError;
 use super::gate::is_loopback;
 use super::store::StoredClient;
+use super::token::is_temporary_status;
 use crate::locate;
 use crate::metadata::{ServerMetadata, to_short_line};
 use crate::secret::Secret;
@@ -77,6 +78,13 @@ pub(crate) fn parse_registration(
         url: url.to_owned(),
         reason,
     };
+    if is_temporary_status(status) {
+        return Err(OAuthError::Unavailable {
+            what: "the registration endpoint",
+            url: url.to_owned(),
+            reason: format!("it answered with status {status}"),
+        });
+    }
     let answer = serde_json::from_slice::<RegistrationResponse>(body).ok();
     if !(200..300).contains(&status) {
         let message = answer.and_then(|answer| {
@@ -174,6 +182,8 @@ mod tests {
                 "invalid_redirect_uri",
             ),
             (403, "no", "status 403"),
+            (429, r#"{"error":"slow"}"#, "try again later"),
+            (503, "", "try again later"),
             (201, "{}", "no `client_id`"),
         ] {
             let error = read(status, body).expect_err("refused").to_string();

@@ -280,6 +280,19 @@ impl Records {
         written.map_err(OAuthError::Store)
     }
 
+    /// Encodes and writes a record that nobody needs after `lifetime`.
+    pub(crate) async fn write_for<T: Serialize>(
+        &self,
+        key: &str,
+        record: &T,
+        lifetime: Duration,
+    ) -> Result<(), OAuthError> {
+        let text = serde_json::to_string(record);
+        let text = text.map_err(|error| OAuthError::Store(error.to_string()))?;
+        let written = self.0.write_for(key, &Secret::new(text), lifetime).await;
+        written.map_err(OAuthError::Store)
+    }
+
     /// Writes a record again as it is, so that it lasts `lifetime` from now.
     pub(crate) async fn renew(&self, key: &str, lifetime: Duration) -> Result<(), OAuthError> {
         let text = self.0.read(key).await.map_err(OAuthError::Store)?;

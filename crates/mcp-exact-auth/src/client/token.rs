@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 use serde::Deserialize;
 use url::form_urlencoded::{self, byte_serialize};
 
-use super::error::OAuthError;
+use super::error::{OAuthError, is_temporary_error};
 use super::key::SigningKey;
 use crate::metadata::{ServerMetadata, to_short_line};
 use crate::scope::Scopes;
@@ -201,6 +201,11 @@ pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Resul
     }
 }
 
+/// Returns true for a status that says nothing about the request: the server has a problem, or receives too many requests.
+pub(crate) fn is_temporary_status(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..)
+}
+
 /// Parses the response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
 pub(crate) fn parse_token_response(
     url: &str,
@@ -213,23 +218,26 @@ pub(crate) fn parse_token_response(
     };
     let parsed = serde_json::from_slice::<TokenResponse>(body);
     // Some servers send errors with status 200.
-    if let Ok(TokenResponse {
-        error: Some(error),
-        error_description,
-        ..
-    }) = &parsed
-    {
-        return Err(OAuthError::Token {
-            url: url.to_owned(),
-            error: to_short_line(error),
-            description: error_description.as_ref().map(to_short_line),
-        });
-    }
-    if status == 408 || status == 429 || status >= 500 {
+    let error = parsed.as_ref().ok().and_then(|parsed| {
+        let error = to_short_line(parsed.error.as_ref()?);
+        let description = parsed.error_description.as_ref().map(to_short_line);
+        Some((error, description))
+    });
+    let code = error.as_ref().map(|(error, _)| &**error);
+    // An overloaded server refuses no token, whatever its body says.
+    if is_temporary_status(status) || code.is_some_and(is_temporary_error) {
+        let code = code.map_or_else(String::new, |code| format!(": {code}"));
         return Err(OAuthError::Unavailable {
             what: "the token endpoint",
             url: url.to_owned(),
-            reason: format!("it answered with status {status}"),
+            reason: format!("it answered with status {status}{code}"),
+        });
+    }
+    if let Some((error, description)) = error {
+        return Err(OAuthError::Token {
+            url: url.to_owned(),
+            error,
+            description,
         });
     }
     if !(200..300).contains(&status) {
@@ -380,8 +388,24 @@ mod tests {
             (400, "", "status 400"),
             (302, "", "status 302"),
             (408, "", "try again later"),
+            (425, "", "try again later"),
             (429, "", "try again later"),
-            (503, "", "try again later"),
+            (500, "", "try again later"),
+            // An overloaded server refuses nothing, whatever its body says.
+            (
+                429,
+                r#"{"error":"invalid_grant"}"#,
+                "429: invalid_grant; try again later",
+            ),
+            (503, r#"{"error":"invalid_client"}"#, "try again later"),
+            (
+                400,
+                r#"{"error":"temporarily_unavailable"}"#,
+                "try again later",
+            ),
+            (400, r#"{"error":"server_error"}"#, "try again later"),
+            (424, r#"{"error":"x"}"#, "answered x"),
+            (499, "", "with status 499"),
         ] {
             let error = read(status, body).expect_err("it is refused").to_string();
             assert!(error.contains(message), "{error}");

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use mcp_exact_auth::Secret;
@@ -128,6 +128,9 @@ async fn failed_early_refreshes_keep_the_token() {
     for (status, body, refreshes) in [
         (400, json!({"error": "invalid_grant"}), 1),
         (503, json!({}), 3),
+        (429, json!({"error": "invalid_request"}), 3),
+        // Something else than the token endpoint has answered.
+        (200, json!({}), 3),
     ] {
         let server = ScriptedServer::start().await;
         let client = sign_in_for_30_seconds(&server).await;
@@ -291,4 +294,117 @@ async fn tokens_of_others_are_tried_three_times() {
     assert!(is_rejected, "{error}");
     assert_eq!(server.site.count("/mcp") - before, 1 + 3);
     assert_eq!(server.site.count("/authorize"), 1);
+}
+
+/// Another process may have refreshed the token, and its new one may have expired as well: the refresh token of that one is sent,
+/// because the earlier one has ended with its use.
+#[tokio::test]
+async fn refresh_tokens_of_other_processes_are_used() {
+    let server = ScriptedServer::start().await;
+    let store = MemoryStore::default();
+    let new_client = || {
+        let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
+        server.client(oauth.store(store.clone()))
+    };
+    let (first, second) = (new_client(), new_client());
+    let token = |number: u32, expires_in: u32| {
+        let [access, refresh] = ["a", "r"].map(|name| format!("{name}{number}"));
+        json!({"access_token": access, "refresh_token": refresh, "expires_in": expires_in})
+    };
+    for (client, number, expires_in) in [
+        (&first, 1, 3600),
+        (&second, 1, 3600),
+        (&first, 2, 0),
+        (&second, 3, 3600),
+    ] {
+        let accepted = format!("Bearer a{number}");
+        server.script().accept(&[&accepted]);
+        if server.site.count("/token") < number as usize {
+            server.script().push_token(200, &token(number, expires_in));
+        }
+        let called = send_call(client, &server.endpoint()).await;
+        assert_eq!(called.expect("a token"), 200, "{number}");
+    }
+    let sent = server.requests("/token");
+    let sent = sent.iter().map(|request| request.param("refresh_token"));
+    let [r1, r2] = ["r1", "r2"].map(|token| Some(token.to_owned()));
+    assert_eq!(sent.collect::<Vec<_>>(), [None, r1, r2]);
+    assert_eq!(server.site.count("/authorize"), 1);
+}
+
+/// Token store that takes no value while its disk is full.
+#[derive(Clone)]
+struct FullStore(MemoryStore, Arc<AtomicBool>);
+
+impl TokenStore for FullStore {
+    fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
+        self.0.read(key)
+    }
+
+    fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
+        if self.1.load(Ordering::Relaxed) {
+            return Box::pin(async { Err("no space is left".to_owned()) });
+        }
+        self.0.write(key, value)
+    }
+
+    fn replace<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<&'a Secret>,
+        value: Option<&'a Secret>,
+    ) -> StoreFuture<'a, bool> {
+        self.0.replace(key, expected, value)
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
+        self.0.remove(key)
+    }
+
+    fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
+        self.0.lock(key)
+    }
+}
+
+/// A token that cannot be stored is used all the same, because the refresh token before it has ended with its use; it is stored as
+/// soon as the store takes it. The user signs in once.
+#[tokio::test]
+async fn full_disks_cost_no_token() {
+    let server = ScriptedServer::start().await;
+    let store = FullStore(MemoryStore::default(), Arc::default());
+    let new_client = || {
+        let oauth = OAuth::new("test").user_agent(RedirectAgent::default());
+        server.client(oauth.store(store.clone()))
+    };
+    let client = new_client();
+    for (number, is_full) in [(1, false), (2, true), (3, true), (4, false)] {
+        store.1.store(is_full, Ordering::Relaxed);
+        let [access, refresh] = ["a", "r"].map(|name| format!("{name}{number}"));
+        let token = json!({"access_token": access, "refresh_token": refresh});
+        server.script().push_token(200, &token);
+        server.script().accept(&[&format!("Bearer {access}")]);
+        let called = send_call(&client, &server.endpoint()).await;
+        assert_eq!(called.expect("a token"), 200, "{number}");
+    }
+    let sent = server.requests("/token");
+    let sent = sent.iter().map(|request| request.param("refresh_token"));
+    let [r1, r2, r3] = ["r1", "r2", "r3"].map(|token| Some(token.to_owned()));
+    assert_eq!(sent.collect::<Vec<_>>(), [None, r1, r2, r3]);
+    let called = send_call(&new_client(), &server.endpoint()).await;
+    assert_eq!(called.expect("it was stored"), 200);
+    // The token of a sign-in survives as well, and is stored before the next token is looked for.
+    store.1.store(true, Ordering::Relaxed);
+    client.sign_out().await.expect("the store removes");
+    for (number, is_full) in [(5, true), (6, false)] {
+        store.1.store(is_full, Ordering::Relaxed);
+        let token = json!({"access_token": format!("a{number}"), "refresh_token": "r"});
+        server.script().push_token(200, &token);
+        server.script().accept(&[&format!("Bearer a{number}")]);
+        let called = send_call(&client, &server.endpoint()).await;
+        assert_eq!(called.expect("a token"), 200, "{number}");
+    }
+    assert_eq!(server.site.count("/authorize"), 2);
+    let called = send_call(&new_client(), &server.endpoint()).await;
+    assert_eq!(called.expect("it was stored"), 200);
+    assert_eq!(server.site.count("/authorize"), 2);
 }

@@ -233,3 +233,74 @@ async fn shared_registrations_have_a_lifetime() {
     }
     assert_eq!(server.site.count("/register"), 1);
 }
+
+/// A registration that another one has replaced keeps its secret: a token that was issued to it is refreshed with it (RFC 6749,
+/// section 6). If the server does not know it any more, the newer registration stays.
+#[tokio::test]
+async fn replaced_registrations_refresh_their_tokens() {
+    let server = ScriptedServer::start().await;
+    let store = MemoryStore::default();
+    let mut clients = Vec::new();
+    for (name, uri) in [
+        ("one", "http://127.0.0.1:8765/callback"),
+        ("two", "http://127.0.0.1:8766/callback"),
+    ] {
+        server.script().registration = json!({"client_id": name, "client_secret": name});
+        let token = json!({"access_token": name, "refresh_token": name});
+        server.script().push_token(200, &token);
+        server.script().accept(&[&format!("Bearer {name}")]);
+        let oauth = OAuth::new("test").user_agent(AgentAt(uri)).account(name);
+        let client = server.client(oauth.store(store.clone()));
+        let called = send_call(&client, &server.endpoint()).await;
+        assert_eq!(called.expect("authorized"), 200);
+        clients.push(client);
+    }
+    server.script().accept(&["Bearer refreshed"]);
+    for name in ["one", "two"] {
+        let client = clients.remove(0);
+        let token = json!({"access_token": "refreshed"});
+        server.script().push_token(200, &token);
+        let called = send_call(&client, &server.endpoint()).await;
+        assert_eq!(called.expect("refreshed"), 200);
+        let sent = server.requests("/token").pop().expect("a request");
+        assert_eq!(sent.param("refresh_token").as_deref(), Some(name));
+        let expected = format!("Basic {}", STANDARD.encode(format!("{name}:{name}")));
+        assert_eq!(sent.header("authorization"), expected);
+        clients.push(client);
+    }
+    server.script().accept(&["Bearer again"]);
+    server
+        .script()
+        .push_token(401, &json!({"error": "invalid_client"}));
+    server
+        .script()
+        .push_token(200, &json!({"access_token": "again"}));
+    let called = send_call(&clients[0], &server.endpoint()).await;
+    assert_eq!(called.expect("signed in again"), 200);
+    let newer = format!("client {}", server.site.url);
+    let newer = store.read(&newer).await.expect("the store is in memory");
+    let newer: Value = serde_json::from_str(newer.expect("a client").expose()).expect("JSON");
+    assert_ne!(newer["client_id"], "one");
+}
+
+/// A registration endpoint that has a problem has not refused the client: the next call registers it.
+#[tokio::test]
+async fn registrations_are_tried_again_later() {
+    let server = ScriptedServer::start().await;
+    server.script().accept(&["Bearer a"]);
+    let mut has_problem = true;
+    server.script().hook = Some(Box::new(move |request| {
+        let fails = request.path == "/register" && std::mem::take(&mut has_problem);
+        fails.then(|| mcp_exact_tests_auth::site::response(429, &[], ""))
+    }));
+    let client = server.client(OAuth::new("test").user_agent(RedirectAgent::default()));
+    let error = send_call(&client, &server.endpoint()).await;
+    let error = error.expect_err("too many requests").to_string();
+    assert!(error.contains("try again later"), "{error}");
+    server
+        .script()
+        .push_token(200, &json!({"access_token": "a"}));
+    let called = send_call(&client, &server.endpoint()).await;
+    assert_eq!(called.expect("authorized"), 200);
+    assert_eq!(server.site.count("/register"), 2);
+}

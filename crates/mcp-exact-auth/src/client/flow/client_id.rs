@@ -2,6 +2,8 @@
 //!
 //! The order of preference is: configured ids, the client metadata document, dynamic registration.
 
+use std::time::Duration;
+
 use http::header::HeaderMap;
 
 use super::{Flow, REFRESH_MARGIN_SECONDS, unix_time};
@@ -9,9 +11,13 @@ use crate::client::error::OAuthError;
 use crate::client::options::RegisteredClient;
 use crate::client::register;
 use crate::client::store::StoredClient;
-use crate::client::token::Credential;
+use crate::client::token::{Credential, is_temporary_status};
 use crate::locate;
 use crate::metadata::ServerMetadata;
+
+/// Time for which a registration is kept that another one has replaced: refresh tokens that are not used for longer have usually
+/// ended.
+const EARLIER_CLIENT_LIFETIME: Duration = Duration::from_secs(180 * 24 * 60 * 60);
 
 /// The client's registration at an authorization server.
 #[derive(Clone)]
@@ -44,14 +50,18 @@ impl Flow {
         }
         let record = client_key(&server.issuer);
         let stored = self.stored_records.read::<StoredClient>(&record).await?;
-        match stored.filter(|stored| stored.client_id == client_id) {
-            Some(stored) => Ok(dynamic_client_id(stored)),
-            None => Ok(ClientId {
-                id: client_id.to_owned(),
-                credential: Credential::None,
-                is_dynamic: false,
-            }),
+        if let Some(stored) = stored.filter(|stored| stored.client_id == client_id) {
+            return Ok(dynamic_client_id(stored));
         }
+        // Another registration is in its place now; removing that one would not help this client.
+        let record = earlier_client_key(&server.issuer, client_id);
+        let earlier = self.stored_records.read::<StoredClient>(&record).await?;
+        let credential = earlier.map(|earlier| dynamic_client_id(earlier).credential);
+        Ok(ClientId {
+            id: client_id.to_owned(),
+            credential: credential.unwrap_or(Credential::None),
+            is_dynamic: false,
+        })
     }
 
     /// Returns the client for an authorization server: the configured client, the client whose id is the URL of its
@@ -81,9 +91,10 @@ impl Flow {
                 && (stored.secret_expires_at == 0
                     || stored.secret_expires_at > unix_time() + REFRESH_MARGIN_SECONDS)
         };
-        if let Some(stored) = stored.filter(is_usable) {
-            return Ok(dynamic_client_id(stored));
-        }
+        let replaced = match stored {
+            Some(stored) if is_usable(&stored) => return Ok(dynamic_client_id(stored)),
+            replaced => replaced,
+        };
         let body = register::registration_body(&self.options.name, redirect_uri, server);
         let what = "the registration endpoint";
         let response = self
@@ -100,6 +111,7 @@ impl Flow {
         let is_assumed = *server == ServerMetadata::assumed_for_origin(&server.issuer);
         if is_assumed
             && matches!(status, 400..500)
+            && !is_temporary_status(status)
             && !register::is_registration_error(&response.body)
         {
             // Whatever answers at the default path is no registration endpoint.
@@ -114,8 +126,32 @@ impl Flow {
             status,
             &response.body,
         )?;
+        if let Some(replaced) = replaced {
+            self.keep_replaced(server, &replaced, &client).await?;
+        }
         self.stored_records.write(&record, &client).await?;
         Ok(dynamic_client_id(client))
+    }
+
+    /// Keeps the secret of a registration that another one replaces: the tokens of other accounts and servers that were issued to
+    /// it are refreshed with it.
+    async fn keep_replaced(
+        &self,
+        server: &ServerMetadata,
+        replaced: &StoredClient,
+        by: &StoredClient,
+    ) -> Result<(), OAuthError> {
+        let lifetime = match replaced.secret_expires_at {
+            0 => EARLIER_CLIENT_LIFETIME,
+            at => Duration::from_secs(at.saturating_sub(unix_time())).min(EARLIER_CLIENT_LIFETIME),
+        };
+        let has_secret = replaced.client_secret.is_some() && !lifetime.is_zero();
+        if !has_secret || replaced.client_id == by.client_id {
+            return Ok(());
+        }
+        let record = earlier_client_key(&server.issuer, &replaced.client_id);
+        let records = &self.stored_records;
+        records.write_for(&record, replaced, lifetime).await
     }
 
     /// Returns the client whose id is the URL of its metadata document; `None` if the authorization server does not
@@ -237,6 +273,11 @@ impl ClientIssuer {
 /// Returns the store key of a registered client.
 pub(super) fn client_key(issuer: &str) -> String {
     format!("client {issuer}")
+}
+
+/// Returns the store key of a registration that another one has replaced.
+fn earlier_client_key(issuer: &str, client_id: &str) -> String {
+    format!("earlier-client {issuer} {client_id}")
 }
 
 /// Returns the id and credential of a client that was registered manually.
