@@ -278,10 +278,18 @@ impl Request {
 async fn set_session_log_level(client: Client, level: Level) -> Result<(), ClientError> {
     let has_session = lifecycle_of(client.revision()) == Lifecycle::Initialize;
     let is_set = client.link().log_level() == Some(level);
-    if has_session && !is_set && client.capabilities().get("logging").is_some() {
-        client.set_log_level(level).await?;
+    if !has_session || is_set || client.capabilities().get("logging").is_none() {
+        return Ok(());
     }
-    Ok(())
+    match client.set_log_level(level).await {
+        // Messages for the log are no part of the call; the level is not asked for again.
+        Err(ClientError::Server(error)) => {
+            tracing::warn!(%error, "the server has refused the log level of a call");
+            client.link().set_log_level(level);
+            Ok(())
+        }
+        set => set,
+    }
 }
 
 /// Future of a call to a server, created by [`Client::call`], [`Client::call_tool`], [`Client::read`],

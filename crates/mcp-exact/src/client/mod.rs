@@ -148,13 +148,13 @@ impl Client {
     /// # Errors
     /// [`ClientError::Send`] if a server up to 2025-11-25 has not declared the capability `logging`.
     pub async fn set_log_level(&self, level: Level) -> Result<(), ClientError> {
-        self.0.set_log_level(level);
-        if lifecycle_of(self.revision()) == Lifecycle::Discover {
-            return Ok(());
+        if lifecycle_of(self.revision()) == Lifecycle::Initialize {
+            let params = JsonObject::from_iter([("level", Json::string(level.name()))]);
+            self.request(method::LOGGING_SET_LEVEL, Some(params))
+                .await?;
         }
-        let params = JsonObject::from_iter([("level", Json::string(level.name()))]);
-        let request = self.request(method::LOGGING_SET_LEVEL, Some(params));
-        request.await.map(drop)
+        self.0.set_log_level(level);
+        Ok(())
     }
 
     /// Sends a notification, such as one of an extension or vendor that [`Connect::notifications`] declares.

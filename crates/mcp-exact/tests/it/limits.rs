@@ -8,7 +8,7 @@ use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::transport::LineTransport;
 use mcp_exact::{
     Client, ClientChange, ClientError, Connect, Cx, Error, Form, FormAnswer, Host, HostError,
-    Server, revisions, schemars, serde,
+    Level, Server, revisions, schemars, serde,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
@@ -309,4 +309,38 @@ async fn limits_of_any_length_are_accepted() {
     assert_eq!(done, "done");
     client.close();
     client.closed().await;
+}
+
+/// A server that refuses a log level still answers the call for which it was asked, and is not asked again by the next one.
+#[tokio::test]
+async fn refused_log_levels_fail_no_call() {
+    let levels = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&levels);
+    let (connect, _serving) = scripted(move |method| match method {
+        "initialize" => Some(
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"s","version":"1"}}}"#,
+        ),
+        "logging/setLevel" => {
+            count.fetch_add(1, Ordering::Relaxed);
+            Some(r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no levels"}}"#)
+        }
+        "tools/call" => Some(
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"done"}]}}"#,
+        ),
+        _ => None,
+    });
+    let revision = revisions().find(|revision| revision.as_str() == "2025-11-25");
+    let client = connect.revision(revision.expect("a revision"));
+    let client = client.await.expect("a client");
+    for _ in 0..2 {
+        let call = client.call_tool("any", &()).log_level(Level::Debug);
+        assert_eq!(call.await.expect("a result").text(), "done");
+    }
+    assert_eq!(levels.load(Ordering::Relaxed), 1);
+    // Whoever sets the level of the session alone is told.
+    let refused = client.set_log_level(Level::Info).await;
+    assert!(
+        matches!(refused, Err(ClientError::Server(_))),
+        "{refused:?}"
+    );
 }
