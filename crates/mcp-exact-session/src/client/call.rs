@@ -299,7 +299,7 @@ impl ClientEndpoint {
             Err(error) => message::write_error(Some(id), &error),
         };
         let outcome = self.finish_request(key, bytes, None);
-        self.resume_request(paused);
+        self.resume_requests(paused);
         Ok(outcome)
     }
 

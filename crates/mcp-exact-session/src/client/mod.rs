@@ -58,8 +58,17 @@ impl Role for ClientRole {
     const PEER: &str = "server";
     type Event = ClientEvent;
     type Purpose = Purpose;
-    /// Request of the client whose idle timeout does not run while this one is answered.
-    type RequestState = Option<RequestKey>;
+    /// Requests of the client whose idle timeouts do not run while this one is answered.
+    type RequestState = Paused;
+}
+
+/// Requests of the client that a question of the server pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paused {
+    /// The request on whose stream the question came.
+    Request(RequestKey),
+    /// All requests that waited for their answers: the question came on a stream that they share.
+    All,
 }
 
 /// Client endpoint of a session, or of a series of requests without a session.

@@ -12,7 +12,7 @@ use mcp_exact_wire::{JsonObject, JsonRef, RequestId, Revision, Tidiness};
 use super::events::{ClientEvent, ServerNotification, ServerRequest, ServerRequestKey};
 use super::outbound::{OutboundRequest, Phase, Purpose};
 use super::session::{NegotiatedSession, State};
-use super::{ClientEndpoint, ClientRole};
+use super::{ClientEndpoint, ClientRole, Paused};
 use crate::builtin_notifications::{
     CancelledParams, ProgressParams, decode_log_message, is_progress_token,
 };
@@ -294,9 +294,9 @@ impl ClientEndpoint {
         }
         let token = call.meta("progressToken").filter(is_progress_token);
         let during = self.request_of_stream(came_on);
-        let paused = during.or_else(|| self.only_request());
-        if let Some(paused) = paused {
-            self.core.pending.pause(paused);
+        let paused = during.map_or(Paused::All, Paused::Request);
+        for key in self.paused_requests(paused) {
+            self.core.pending.pause(key);
         }
         let request = InFlightRequest {
             id,
@@ -333,27 +333,35 @@ impl ClientEndpoint {
         self.core.push_event(event);
     }
 
-    /// Restarts the idle timeout of a request of the client once no question of the server that belongs to it waits for an answer.
-    pub(super) fn resume_request(&mut self, paused: Option<RequestKey>) {
-        let is_asked =
-            |(_, asked): (_, &InFlightRequest<Option<RequestKey>>)| asked.role_state == paused;
-        if let Some(key) = paused
-            && !self.core.in_flight.iter().any(is_asked)
-        {
-            self.core.pending.resume(key, self.core.now);
+    /// Restarts the idle timeouts that a question of the server has paused, if no other question that waits for an answer may belong
+    /// to the same request.
+    pub(super) fn resume_requests(&mut self, paused: Paused) {
+        let questions = self.core.in_flight.iter();
+        let asked: Vec<Paused> = questions.map(|(_, asked)| asked.role_state).collect();
+        if asked.contains(&Paused::All) {
+            return;
+        }
+        for key in self.paused_requests(paused) {
+            if !asked.contains(&Paused::Request(key)) {
+                self.core.pending.resume(key, self.core.now);
+            }
         }
     }
 
-    /// Returns the request of the application that waits for its answer, if it is the only one besides pings.
-    fn only_request(&self) -> Option<RequestKey> {
+    /// Returns the requests that a question pauses: of all requests, those of the application that wait for their answers.
+    fn paused_requests(&self, paused: Paused) -> Vec<RequestKey> {
         let waits = |request: &&PendingRequest<Purpose>| {
             let outbound = request.purpose.outbound();
             outbound.is_some_and(|outbound| *outbound.method != *method::PING)
                 && request.wire_id().is_some()
         };
-        let mut waiting = self.core.pending.iter().filter(waits);
-        let only = waiting.next()?.key;
-        waiting.next().is_none().then_some(only)
+        match paused {
+            Paused::Request(key) => vec![key],
+            Paused::All => {
+                let waiting = self.core.pending.iter().filter(waits);
+                waiting.map(|request| request.key).collect()
+            }
+        }
     }
 
     /// Returns the request of a stream; `None` for a stream that all requests share.
@@ -490,7 +498,7 @@ impl ClientEndpoint {
         if let Some(key) = self.core.in_flight.find(None, &cancel.id)
             && let Some(cancelled) = self.cancel_in_flight(key)
         {
-            self.resume_request(cancelled.request.role_state);
+            self.resume_requests(cancelled.request.role_state);
             let key = ServerRequestKey {
                 key,
                 client_request: None,

@@ -201,7 +201,7 @@ impl ClientEndpoint {
         }
         for key in self.core.in_flight.keys_where(|_| true) {
             if let Some(cancelled) = self.cancel_in_flight(key) {
-                self.resume_request(cancelled.request.role_state);
+                self.resume_requests(cancelled.request.role_state);
                 let key = ServerRequestKey {
                     key,
                     client_request: None,

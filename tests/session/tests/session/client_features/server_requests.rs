@@ -142,8 +142,8 @@ fn server_requests_wait_for_initialized() {
 }
 
 /// "Implementations SHOULD establish timeouts for all sent requests" (`basic/lifecycle`, "Timeouts"): the time in which the client
-/// answers a question of its server counts against the maximum of the call alone. On a connection that all requests share, a question
-/// belongs to the call that is alone.
+/// answers a question of its server counts against the maximum of the call alone. On a connection that all requests share, nobody knows to
+/// which call the question belongs: it pauses all of them.
 #[test]
 fn questions_do_not_let_calls_expire() {
     let timeout = RequestTimeout {
@@ -205,9 +205,28 @@ fn questions_do_not_let_calls_expire() {
             let next = Some(Time::from_millis(expected));
             assert_eq!(client.endpoint.poll_timeout(), next, "{revision}");
         }
-        let (client, _) = ask(2);
-        let next = Some(Time::from_millis(10_000));
+        let (mut client, first) = ask(2);
+        client.send(&json!({ "jsonrpc": "2.0", "id": 8, "method": "roots/list" }));
+        let end = Some(Time::from_millis(100_000));
+        assert_eq!(client.endpoint.poll_timeout(), end, "{revision}");
+        client.now = Time::from_millis(50_000);
+        let roots = || Ok(to_result(json!({ "roots": [] })));
+        let answered = client.endpoint.answer(first, roots(), client.now);
+        answered.expect("a question that waits");
+        // The second question still waits.
+        assert_eq!(client.endpoint.poll_timeout(), end, "{revision}");
+        let second = client.events().into_iter().find_map(|event| match event {
+            ClientEvent::Request { key, .. } => Some(key),
+            _ => None,
+        });
+        let second = second.expect("a question");
+        let answered = client.endpoint.answer(second, roots(), client.now);
+        answered.expect("a question that waits");
+        let next = Some(Time::from_millis(60_000));
         assert_eq!(client.endpoint.poll_timeout(), next, "{revision}");
+        client.now = Time::from_millis(60_000);
+        client.endpoint.handle_timeout(client.now);
+        assert_eq!(client.outcomes().len(), 2, "{revision}");
     }
 }
 
