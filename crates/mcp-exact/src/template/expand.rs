@@ -36,7 +36,7 @@ impl From<Vec<String>> for TemplateValue {
 }
 
 /// Reserved characters (RFC 3986, section 2.2), and percent-encoded triplets.
-const RESERVED: &str = "%:/?#[]@!$&'()*+,;=";
+pub(super) const RESERVED: &str = "%:/?#[]@!$&'()*+,;=";
 
 /// Expansion rules of an operator (RFC 6570, appendix A).
 struct ExpansionStyle {

@@ -2,6 +2,7 @@
 //!
 //! The matcher returns percent-decoded values and never backtracks.
 
+use super::expand::{RESERVED, percent_encode};
 use super::{Operator, TemplateError, TemplatePart, UriTemplate, Variable, VariableModifier};
 
 /// Step of matching the path of a URI.
@@ -62,11 +63,27 @@ impl UriTemplate {
     /// the template [cannot be matched](Self::check_matchable).
     pub fn match_uri(&self, uri: &str) -> Option<Vec<(String, String)>> {
         self.check_matchable().ok()?;
-        let tail = self
-            .parts
-            .iter()
-            .position(TemplatePart::is_query_or_fragment);
-        let (path_parts, tail_parts) = self.parts.split_at(tail.unwrap_or(self.parts.len()));
+        let found = Self::match_parts(&self.parts, uri);
+        found.or_else(|| Self::match_parts(&self.encoded_parts()?, uri))
+    }
+
+    /// Returns the parts with their literal texts as they are expanded; `None` if those are the same.
+    fn encoded_parts(&self) -> Option<Vec<TemplatePart>> {
+        let mut parts = self.parts.clone();
+        for part in &mut parts {
+            if let TemplatePart::Literal(literal) = part {
+                let mut encoded = String::new();
+                percent_encode(literal, RESERVED, &mut encoded);
+                *literal = encoded;
+            }
+        }
+        (parts != self.parts).then_some(parts)
+    }
+
+    /// Returns the values of a URI that matches these parts.
+    fn match_parts(parts: &[TemplatePart], uri: &str) -> Option<Vec<(String, String)>> {
+        let tail = parts.iter().position(TemplatePart::is_query_or_fragment);
+        let (path_parts, tail_parts) = parts.split_at(tail.unwrap_or(parts.len()));
         let delimiters: Vec<char> = tail_parts
             .iter()
             .filter_map(TemplatePart::leading_delimiter)
@@ -303,6 +320,21 @@ mod tests {
         check("a://{x}", "a://%ff", None);
         check("a://{x}", "a://%f", None);
         check("fixed", "fixed", Some(&[]));
+    }
+
+    /// RFC 6570, section 3.1: literal text that a URI cannot have is percent-encoded by the expansion. What a template expands to
+    /// matches it, as well as the text as it is written.
+    #[test]
+    fn expansions_match_their_template() {
+        for template in ["a://ü b/{x}", "a://{x}/é.md", "a://%C3%BC/{x}", "a://x{?x}"] {
+            let parsed = UriTemplate::parse(template).expect(template);
+            for value in ["1", "é ü", "a/b", "100%"] {
+                let uri = parsed.expand([("x", value.into())]);
+                check(template, &uri, Some(&[("x", value)]));
+            }
+        }
+        check("a://ü/{x}", "a://ü/1", Some(&[("x", "1")]));
+        check("a://ü/{x}", "a://%c3%bc/1", None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) use expand::percent_encode;
 /// RFC 6570 defines expansion only (section 1.4). [`match_uri`](Self::match_uri) is the reverse for templates that
 /// [`check_matchable`](Self::check_matchable) accepts:
 ///
-/// - Literal text matches itself, byte for byte.
+/// - Literal text matches itself, byte for byte, and what it is expanded to: `ü` matches `ü` and `%C3%BC`.
 /// - `{name}` matches one or more characters other than `/`, `?` and `#`; `{+name}` matches one or more characters of
 ///   any kind. `{/name}` and `{.name}` match `/` or `.` followed by the same characters as `{name}`; they are not
 ///   optional.
