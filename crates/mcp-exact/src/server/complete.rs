@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use super::catalogue::Reference;
 use crate::call::{Call, FromCall};
-use crate::decode;
 use crate::error::Error;
 use crate::params::{object_member, string_member};
 use crate::protocol::{JsonObject, PeerError};
@@ -25,11 +24,15 @@ impl FromCall for Partial {
         let not_here =
             || Error::msg("`Partial` belongs to handlers of completions; take it out of this one");
         let value: String = string_member(call.arguments(), "value").ok_or_else(not_here)?;
-        let arguments = call.arguments().get("arguments");
-        let arguments = arguments.and_then(|arguments| decode::decode(&arguments).ok());
+        // One argument that is no text, such as `null`, does not lose the others.
+        let known = object_member(call.arguments(), "arguments").unwrap_or_default();
+        let texts = known.view().iter().filter_map(|(name, value)| {
+            let value = value.as_str()?;
+            Some((name.into_owned(), value.into_owned()))
+        });
         Ok(Self {
             value,
-            arguments: arguments.unwrap_or_default(),
+            arguments: texts.collect(),
         })
     }
 }
