@@ -195,23 +195,100 @@ fn remove_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns arguments without the members that are null, not required, and of a type without `null`: they are absent.
+/// Removes the members that are null, not required, and of a type without `null`, wherever they are: they are absent.
 #[cfg(feature = "validation")]
 pub(crate) fn without_absent(arguments: &mut Value, schema: &Value) {
-    let Value::Object(members) = arguments else {
-        return;
+    let mut removal = AbsentRemoval {
+        root: schema,
+        steps: MAX_REMOVAL_STEPS,
     };
-    let required: Vec<&str> = string_items(schema.get("required")).collect();
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        return;
-    };
-    members.retain(|name, value| {
-        !value.is_null() || required.contains(&&**name) || !properties.contains_key(name)
-    });
-    for (name, value) in members {
-        if let Some(schema) = properties.get(name) {
-            without_absent(value, schema);
+    removal.visit(arguments, schema);
+}
+
+/// Maximum number of pairs of a value and a schema that are looked at; recursive schemas multiply them.
+#[cfg(feature = "validation")]
+const MAX_REMOVAL_STEPS: usize = 100_000;
+
+/// Removal of the members of arguments that are null and absent.
+#[cfg(feature = "validation")]
+struct AbsentRemoval<'s> {
+    /// Schema that references refer to.
+    root: &'s Value,
+    /// Number of further steps.
+    steps: usize,
+}
+
+#[cfg(feature = "validation")]
+impl<'s> AbsentRemoval<'s> {
+    /// Removes what is absent by a schema, below it as well.
+    fn visit(&mut self, value: &mut Value, schema: &'s Value) {
+        let Some(steps) = self.steps.checked_sub(1) else {
+            return;
+        };
+        self.steps = steps;
+        if let Some(found) = self.referenced(schema) {
+            self.visit(value, found);
         }
+        let list = |keyword| schema.get(keyword).and_then(Value::as_array);
+        for part in list("allOf").into_iter().flatten() {
+            self.visit(value, part);
+        }
+        for variants in ["anyOf", "oneOf"].into_iter().filter_map(list) {
+            let variant = variants.iter().find(|variant| self.fits(value, variant));
+            if let Some(variant) = variant {
+                self.visit(value, variant);
+            }
+        }
+        match value {
+            Value::Array(items) => {
+                if let Some(schema) = schema.get("items") {
+                    items.iter_mut().for_each(|item| self.visit(item, schema));
+                }
+            }
+            Value::Object(members) => self.visit_members(members, schema),
+            _ => {}
+        }
+    }
+
+    fn visit_members(&mut self, members: &mut Map<String, Value>, schema: &'s Value) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let property = |name: &str| properties.and_then(|properties| properties.get(name));
+        let required: Vec<&str> = string_items(schema.get("required")).collect();
+        members.retain(|name, value| {
+            !value.is_null() || required.contains(&&**name) || property(name).is_none()
+        });
+        for (name, value) in members {
+            if let Some(schema) = property(name).or_else(|| schema.get("additionalProperties")) {
+                self.visit(value, schema);
+            }
+        }
+    }
+
+    /// Returns the schema that a schema refers to.
+    fn referenced(&self, schema: &Value) -> Option<&'s Value> {
+        let reference = schema.get("$ref")?.as_str()?;
+        self.root.pointer(reference.strip_prefix('#')?)
+    }
+
+    /// Returns true if a value may be of a variant: it has the type, the required members and the constants.
+    fn fits(&self, value: &Value, variant: &'s Value) -> bool {
+        let variant = self.referenced(variant).unwrap_or(variant);
+        let kind = match value {
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+            _ => return false,
+        };
+        let of_kind = variant.get("type").is_none_or(|known| known == kind);
+        let mut required = string_items(variant.get("required"));
+        let properties = variant.get("properties").and_then(Value::as_object);
+        let mut constants = properties
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, property)| Some((name, property.get("const")?)));
+        of_kind
+            && required.all(|name| value.get(name).is_some())
+            && constants
+                .all(|(name, constant)| value.get(name).is_none_or(|value| value == constant))
     }
 }
 
@@ -490,5 +567,61 @@ mod tests {
             inner: Vec<String>,
         }
         assert!(prompt_arguments(&input_schema_of::<Nested>(Subschemas::Inlined)).is_err());
+    }
+
+    /// A `null` that stands for absence is removed in lists, maps, references and variants as well; one that is required, or that no
+    /// property describes, stays.
+    #[cfg(feature = "validation")]
+    #[test]
+    fn absent_members_are_removed_everywhere() {
+        let schema = serde_json::json!({
+            "properties": {
+                "note": {"$ref": "#/$defs/Note"},
+                "notes": {"type": "array", "items": {"$ref": "#/$defs/Note"}},
+                "by_name": {"additionalProperties": {"$ref": "#/$defs/Note"}},
+                "shape": {"oneOf": [
+                    {"properties": {"kind": {"const": "circle"}, "size": {"type": "number"}}, "required": ["kind", "size"]},
+                    {"properties": {"kind": {"const": "text"}, "size": {"type": "string"}}, "required": ["kind"]},
+                ]},
+            },
+            "$defs": {"Note": {
+                "type": "object",
+                "properties": {"title": {"type": "string"}, "next": {"anyOf": [{"$ref": "#/$defs/Note"}, {"type": "null"}]}},
+                "required": ["next"],
+            }},
+        });
+        for (given, expected) in [
+            (
+                r#"{"note":{"title":null,"next":null,"x":null}}"#,
+                r#"{"note":{"next":null,"x":null}}"#,
+            ),
+            (
+                r#"{"notes":[{"title":null},null,1]}"#,
+                r#"{"notes":[{},null,1]}"#,
+            ),
+            (
+                r#"{"by_name":{"a":{"title":null},"b":null}}"#,
+                r#"{"by_name":{"a":{},"b":null}}"#,
+            ),
+            (
+                r#"{"note":{"next":{"next":{"title":null}}}}"#,
+                r#"{"note":{"next":{"next":{}}}}"#,
+            ),
+            (
+                r#"{"shape":{"kind":"text","size":null}}"#,
+                r#"{"shape":{"kind":"text"}}"#,
+            ),
+            (
+                r#"{"shape":{"kind":"circle","size":null}}"#,
+                r#"{"shape":{"kind":"circle","size":null}}"#,
+            ),
+        ] {
+            let mut value: Value = serde_json::from_str(given).expect("JSON");
+            without_absent(&mut value, &schema);
+            assert_eq!(value.to_string(), expected);
+        }
+        // A schema that refers to itself ends.
+        let endless = serde_json::json!({"$ref": "#"});
+        without_absent(&mut serde_json::json!({"a": null}), &endless);
     }
 }
