@@ -166,14 +166,25 @@ impl KeyringInner {
         Ok(text.and_then(|text| EntryHead::parse(text.expose())))
     }
 
-    /// Reads the parts of a value; returns `None` if the value does not exist or is incomplete.
+    /// Reads a value; returns `None` if the value does not exist or is incomplete.
     fn read(&self, key: &str) -> Result<Option<Secret>, String> {
-        let Some(head) = self.read_head(key)? else {
-            return Ok(None);
-        };
+        let mut before = None;
+        while let Some(head) = self.read_head(key)? {
+            if let Some(value) = self.read_parts(key, &head)? {
+                return Ok(Some(value));
+            }
+            // Another process has replaced the value meanwhile, unless it is the same.
+            if before.replace(head.generation.clone()) == Some(head.generation) {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the parts of a value; returns `None` if one is missing.
+    fn read_parts(&self, key: &str, head: &EntryHead) -> Result<Option<Secret>, String> {
         let mut value = Secret::default();
         for user in head.part_users(key) {
-            // If a part is missing, another process has removed the value.
             let Some(part) = self.get(&user)? else {
                 return Ok(None);
             };
@@ -194,8 +205,9 @@ impl KeyringInner {
             Ok(()) => before,
             Err(_) => Some(head),
         };
+        // What is left of another value is never read; the value is written or not.
         for user in unused.iter().flat_map(|head| head.part_users(key)) {
-            self.delete(&user)?;
+            let _ = self.delete(&user);
         }
         written
     }
