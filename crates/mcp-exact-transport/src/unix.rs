@@ -94,7 +94,7 @@ impl UnixServer {
         shutdown: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
         let (stop, stopped) = watch::channel(());
-        let permits = Arc::new(Semaphore::new(self.connections));
+        let permits = Arc::new(Semaphore::new(self.connections.min(Semaphore::MAX_PERMITS)));
         let mut tasks = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         let result = loop {
@@ -127,6 +127,8 @@ impl UnixServer {
                 drop(permit);
             });
         };
+        // Who connects now is refused at once, instead of waiting for nobody.
+        drop(self.listener);
         drop(stop);
         while tasks.join_next().await.is_some() {}
         result
