@@ -248,6 +248,8 @@ pub(crate) struct Place {
 
 impl Places {
     pub(crate) fn new(count: usize) -> Self {
+        // Whoever wants no limit writes a number that no semaphore has.
+        let count = count.min(Semaphore::MAX_PERMITS);
         Self {
             count,
             free: Arc::new(Semaphore::new(count)),

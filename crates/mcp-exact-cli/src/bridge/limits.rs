@@ -46,7 +46,7 @@ impl Limits {
     /// Returns the largest memory of the gateway, without what waits in event streams that clients do not read and without the
     /// processes of servers.
     pub fn memory(&self) -> usize {
-        self.lines.iter().filter_map(|limit| limit.memory).sum()
+        sum(self.lines.iter().filter_map(|limit| limit.memory))
     }
 
     /// Computes the limits of a gateway that serves clients with these options.
@@ -64,9 +64,10 @@ impl Limits {
         limits.add_messages(setup);
         limits.add_servers(setup, servers);
         let options = &setup.options;
-        let connections = options.connections + options.session_connections;
-        limits.processes = commands * (connections + options.spare_processes);
-        limits.sockets += (servers - commands) * connections;
+        let connections = sum([options.connections, options.session_connections]);
+        limits.processes = product([commands, sum([connections, options.spare_processes])]);
+        let sockets = product([servers - commands, connections]);
+        limits.sockets = sum([limits.sockets, sockets]);
         limits
     }
 
@@ -90,8 +91,8 @@ impl Limits {
     /// Adds the limits of what clients over HTTP hold.
     fn add_clients(&mut self, setup: &Setup<'_>, http: &HttpServerOptions, listen: &ListenOptions) {
         let limits = &setup.options.limits;
-        let connection = 2 * listen.header_bytes + OBJECT_BYTES;
-        self.sockets += listen.connections;
+        let connection = sum([product([2, listen.header_bytes]), OBJECT_BYTES]);
+        self.sockets = sum([self.sockets, listen.connections]);
         self.add(
             "connections of clients",
             [
@@ -99,11 +100,12 @@ impl Limits {
                 listen.connections_per_client.to_string(),
                 format!("{} streams", listen.concurrent_streams),
             ],
-            Some(listen.connections * connection),
+            Some(product([listen.connections, connection])),
             "[limits] connections",
         );
-        let ids = ID_SETS * limits.remembered_ids * limits.name_bytes;
-        let session = http.client_bytes + 2 * limits.subscription_bytes + ids + OBJECT_BYTES;
+        let ids = product([ID_SETS, limits.remembered_ids, limits.name_bytes]);
+        let subscriptions = product([2, limits.subscription_bytes]);
+        let session = sum([http.client_bytes, subscriptions, ids, OBJECT_BYTES]);
         self.add(
             "sessions",
             [
@@ -111,7 +113,7 @@ impl Limits {
                 http.sessions_per_client.to_string(),
                 bytes(session),
             ],
-            Some(http.sessions * session),
+            Some(product([http.sessions, session])),
             "[limits] sessions",
         );
         let message = limits.message_bytes;
@@ -123,7 +125,7 @@ impl Limits {
                 bytes((http.body_bytes / 4).max(message)),
                 bytes(message),
             ],
-            Some(COPIES * bodies),
+            Some(product([COPIES, bodies])),
             "[limits] body-bytes",
         );
         self.add(
@@ -156,7 +158,7 @@ impl Limits {
         self.add(
             "messages of servers that arrive",
             [bytes(arriving), "-".to_owned(), bytes(limits.message_bytes)],
-            Some(COPIES * arriving),
+            Some(product([COPIES, arriving])),
             "message-budget",
         );
         let of_client = setup.options.rules.limits.unwrap_or_default();
@@ -182,8 +184,9 @@ impl Limits {
     fn add_servers(&mut self, setup: &Setup<'_>, servers: usize) {
         let options = &setup.options;
         let limits = &options.limits;
-        let object = limits.remembered_ids * limits.name_bytes + limits.tool_bytes + OBJECT_BYTES;
-        let of_address = servers * (options.connections - options.connections / 4);
+        let ids = product([limits.remembered_ids, limits.name_bytes]);
+        let object = sum([ids, limits.tool_bytes, OBJECT_BYTES]);
+        let of_address = product([servers, options.connections - options.connections / 4]);
         for (name, count, of_address, key) in [
             (
                 "connections to servers",
@@ -201,19 +204,23 @@ impl Limits {
             self.add(
                 name,
                 [
-                    (servers * count).to_string(),
-                    format!("{}{of_address}", servers * count.div_ceil(2)),
+                    product([servers, count]).to_string(),
+                    format!("{}{of_address}", product([servers, count.div_ceil(2)])),
                     format!("{count} a server"),
                 ],
-                Some(servers * count * object),
+                Some(product([servers, count, object])),
                 key,
             );
         }
         self.add(
             "calls that wait for their client",
             [
-                (servers * options.waiting_calls).to_string(),
-                (servers * options.connections.div_ceil(2).min(options.waiting_calls)).to_string(),
+                product([servers, options.waiting_calls]).to_string(),
+                product([
+                    servers,
+                    options.connections.div_ceil(2).min(options.waiting_calls),
+                ])
+                .to_string(),
                 format!("{} a server", options.waiting_calls),
             ],
             None,
@@ -264,11 +271,21 @@ impl Limits {
     }
 }
 
+/// Multiplies limits, which may be as large as a person writes them.
+fn product(factors: impl IntoIterator<Item = usize>) -> usize {
+    factors.into_iter().fold(1, usize::saturating_mul)
+}
+
+/// Adds limits.
+fn sum(limits: impl IntoIterator<Item = usize>) -> usize {
+    limits.into_iter().fold(0, usize::saturating_add)
+}
+
 /// Formats a size, rounded up to a tenth of its unit.
 fn bytes(bytes: usize) -> String {
     for (size, unit) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if bytes >= size {
-            let tenths = (bytes * 10).div_ceil(size);
+            let tenths = (bytes as u128 * 10).div_ceil(size as u128);
             return match (tenths / 10, tenths % 10) {
                 (whole, 0) => format!("{whole} {unit}"),
                 (whole, tenth) => format!("{whole}.{tenth} {unit}"),

@@ -145,7 +145,9 @@ impl HttpListener {
             connections.set_tls(config);
         }
         let connections = Arc::new(connections);
-        let permits = Arc::new(Semaphore::new(self.options.connections));
+        let permits = Arc::new(Semaphore::new(
+            self.options.connections.min(Semaphore::MAX_PERMITS),
+        ));
         let clients = Arc::<Shares>::default();
         let shares = (usize::MAX, self.options.connections_per_client);
         let (stop, stopped) = watch::channel(());
