@@ -203,13 +203,42 @@ async fn prompt_user(question: &Text) -> Option<String> {
         return None;
     }
     let _ = stderr().text(question);
-    let line = tokio::task::spawn_blocking(|| {
+    // The writer is dropped with this future, when the question is cancelled: the thread then leaves the next line to others.
+    let (cancelled, _question) = io::pipe().ok()?;
+    let line = tokio::task::spawn_blocking(move || {
+        if !wait_for_line(&io::stdin(), &cancelled) {
+            return None;
+        }
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         matches!(read, Ok(1..)).then_some(line)
     });
     let line = line.await.ok()??;
     Some(line.trim().to_owned())
+}
+
+/// Waits until a line of the terminal can be read; returns false if the other end of the pipe is closed before.
+#[cfg(unix)]
+fn wait_for_line(terminal: &impl std::os::fd::AsFd, cancelled: &io::PipeReader) -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    loop {
+        let mut both = [
+            PollFd::new(terminal, PollFlags::IN),
+            PollFd::new(cancelled, PollFlags::IN),
+        ];
+        match poll(&mut both, None) {
+            Ok(_) => return both[1].revents().is_empty(),
+            Err(rustix::io::Errno::INTR) => {}
+            // Reading says why.
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Does not wait: this system cannot wait for a terminal and a pipe.
+#[cfg(not(unix))]
+fn wait_for_line(_: &io::Stdin, _: &io::PipeReader) -> bool {
+    true
 }
 
 /// Returns the allowed values of a field, which are empty if its schema does not restrict them.
@@ -372,6 +401,25 @@ fn check_name(schema: &Value, name: &str) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// A question that is cancelled leaves the line that comes later to whoever reads next.
+    #[cfg(unix)]
+    #[test]
+    fn cancelled_questions_take_no_line() {
+        use std::io::Write as _;
+        let (terminal, mut user) = io::pipe().expect("a pipe");
+        let (cancelled, question) = io::pipe().expect("a pipe");
+        let waiting = std::thread::spawn(move || {
+            let is_there = wait_for_line(&terminal, &cancelled);
+            (is_there, terminal)
+        });
+        drop(question);
+        let (is_there, terminal) = waiting.join().expect("no panic");
+        assert!(!is_there);
+        user.write_all(b"next\n").expect("written");
+        let (waiting, _question) = io::pipe().expect("a pipe");
+        assert!(wait_for_line(&terminal, &waiting));
+    }
 
     /// The type in the schema determines the value of a text; without a type, valid JSON is parsed as JSON.
     #[test]
