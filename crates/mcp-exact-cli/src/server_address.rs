@@ -25,6 +25,25 @@ pub struct Named {
     /// Its tools that are switched on.
     #[cfg(feature = "client")]
     pub tools: mcp_exact::ToolFilter,
+    /// Settings of its connection.
+    #[cfg(feature = "client")]
+    pub connection: ConnectionSettings,
+}
+
+/// Settings of a connection in the entry of a configured server.
+#[cfg(feature = "client")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConnectionSettings {
+    /// The only revision that is offered.
+    pub revision: Option<String>,
+    /// Time limit for the connection and for each answer, in seconds.
+    pub timeout: Option<u64>,
+    /// File with certificates that are trusted.
+    pub ca: Option<String>,
+    /// File with the certificate of the client.
+    pub client_cert: Option<String>,
+    /// File with the private key of the client's certificate.
+    pub client_key: Option<String>,
 }
 
 /// What the command line gives in the place of what the entry of a configured server says.

@@ -8,6 +8,8 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 use mcp_exact::transport::http::client::{CertificateFiles, HyperOptions};
 
+use crate::server_address::ConnectionSettings;
+
 /// Options for certificates of HTTPS.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Certificates {
@@ -30,9 +32,26 @@ pub struct Certificates {
         help_heading = "Connection"
     )]
     client_key: Option<PathBuf>,
+    /// True if the files are those of a configured server's entry.
+    #[arg(skip)]
+    is_of_entry: bool,
 }
 
 impl Certificates {
+    /// Returns these certificates, or those in the entry of a configured server if there are none.
+    pub fn or_of(&self, entry: &ConnectionSettings) -> Self {
+        if self.first_option().is_some() {
+            return self.clone();
+        }
+        let file = |path: &Option<String>| path.as_ref().map(PathBuf::from);
+        Self {
+            ca: file(&entry.ca),
+            client_cert: file(&entry.client_cert),
+            client_key: file(&entry.client_key),
+            is_of_entry: true,
+        }
+    }
+
     /// Reads the files into the settings of connections; an error names the option and the file.
     pub fn read(&self, options: HyperOptions) -> anyhow::Result<HyperOptions> {
         let files = CertificateFiles {
@@ -41,7 +60,13 @@ impl Certificates {
             client_key: self.client_key.clone(),
         };
         let read = options.certificate_files(&files);
-        read.map_err(|error| anyhow!("--{error}"))
+        read.map_err(|error| {
+            if self.is_of_entry {
+                anyhow!("the entry of the server: {error}")
+            } else {
+                anyhow!("--{error}")
+            }
+        })
     }
 
     /// Checks that a certificate can be presented to the server at a URL, if there is one.

@@ -337,6 +337,13 @@ impl Settings {
             header,
             folder: named.folder.clone(),
             tools: named.tools.clone(),
+            revision: self
+                .revision
+                .clone()
+                .or_else(|| named.connection.revision.clone()),
+            timeout: self.timeout.or(named.connection.timeout),
+            #[cfg(feature = "oauth")]
+            certificates: self.certificates.or_of(&named.connection),
             ..self.clone()
         }
     }

@@ -32,6 +32,8 @@ pub struct KnownClient {
     pub stdio_type: Option<&'static str>,
     /// Member of an entry with the headers of requests.
     pub headers: &'static str,
+    /// Number of units of `timeout` in a second: some clients count milliseconds.
+    pub timeouts_per_second: u64,
 }
 
 /// The known clients, by their places as their documentation names them (2026-11).
@@ -47,6 +49,7 @@ pub const CLIENTS: [KnownClient; 8] = [
         http_type: None,
         stdio_type: None,
         headers: "headers",
+        timeouts_per_second: 1,
     },
     KnownClient {
         id: "claude-code",
@@ -59,6 +62,7 @@ pub const CLIENTS: [KnownClient; 8] = [
         http_type: Some("http"),
         stdio_type: Some("stdio"),
         headers: "headers",
+        timeouts_per_second: 1,
     },
     KnownClient {
         id: "cursor",
@@ -71,6 +75,7 @@ pub const CLIENTS: [KnownClient; 8] = [
         http_type: None,
         stdio_type: None,
         headers: "headers",
+        timeouts_per_second: 1,
     },
     KnownClient {
         id: "vscode",
@@ -83,6 +88,7 @@ pub const CLIENTS: [KnownClient; 8] = [
         http_type: Some("http"),
         stdio_type: Some("stdio"),
         headers: "headers",
+        timeouts_per_second: 1,
     },
     KnownClient {
         id: "windsurf",
@@ -95,6 +101,7 @@ pub const CLIENTS: [KnownClient; 8] = [
         http_type: None,
         stdio_type: None,
         headers: "headers",
+        timeouts_per_second: 1,
     },
     KnownClient {
         id: "codex",
@@ -107,6 +114,7 @@ pub const CLIENTS: [KnownClient; 8] = [
         http_type: None,
         stdio_type: None,
         headers: "http_headers",
+        timeouts_per_second: 1,
     },
     KnownClient {
         id: "gemini",
@@ -119,6 +127,7 @@ pub const CLIENTS: [KnownClient; 8] = [
         http_type: None,
         stdio_type: None,
         headers: "headers",
+        timeouts_per_second: 1_000,
     },
     KnownClient {
         id: "zed",
@@ -131,6 +140,7 @@ pub const CLIENTS: [KnownClient; 8] = [
         http_type: None,
         stdio_type: None,
         headers: "headers",
+        timeouts_per_second: 1,
     },
 ];
 

@@ -6,7 +6,7 @@ use mcp_exact::{EntryReading, ToolFilter, URL_MEMBERS, read_entry};
 use serde_json::{Map, Value};
 
 use super::clients::KnownClient;
-use crate::server_address::Given;
+use crate::server_address::{ConnectionSettings, Given};
 
 /// Address of a configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Entry {
     pub disabled_by: Option<&'static str>,
     /// Tools that are switched on.
     pub tools: ToolFilter,
+    /// Settings of the connection.
+    pub connection: ConnectionSettings,
     /// What the client does not read as it is written, with what to write.
     pub notes: Vec<String>,
 }
@@ -79,6 +81,7 @@ impl Entry {
                 .contains_key("disabled")
                 .then(|| disabling_member(members, client)),
             tools,
+            connection: connection_settings(&read, client),
             notes,
         })
     }
@@ -128,6 +131,7 @@ impl Entry {
         let of_header = |name: &str| ValueOf::Header(name.to_owned());
         let headers = all(&self.headers, &of_header, &with_env)?;
         let folder = self.folder.as_deref();
+        let file = |path: &Option<String>| path.as_deref().map(other).transpose();
         Ok(Self {
             address,
             headers,
@@ -136,8 +140,29 @@ impl Entry {
             inherited: self.inherited.clone(),
             disabled_by: self.disabled_by,
             tools: self.tools.clone(),
+            connection: ConnectionSettings {
+                ca: file(&self.connection.ca)?,
+                client_cert: file(&self.connection.client_cert)?,
+                client_key: file(&self.connection.client_key)?,
+                ..self.connection.clone()
+            },
             notes: self.notes.clone(),
         })
+    }
+}
+
+/// Returns the settings of the connection in an entry.
+fn connection_settings(members: &Map<String, Value>, client: &KnownClient) -> ConnectionSettings {
+    let text = |name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
+    let timeout = members.get("timeout").and_then(Value::as_u64);
+    ConnectionSettings {
+        revision: text("revision"),
+        timeout: timeout
+            .filter(|&limit| limit > 0)
+            .map(|limit| limit.div_ceil(client.timeouts_per_second)),
+        ca: text("ca"),
+        client_cert: text("client-cert"),
+        client_key: text("client-key"),
     }
 }
 
@@ -293,6 +318,21 @@ mod tests {
 
     fn read(client: &str, value: Value) -> Result<Entry, String> {
         Entry::read(&value, KnownClient::parse(client).expect("a client"))
+    }
+
+    /// Gemini CLI counts milliseconds, and other clients seconds.
+    #[test]
+    fn timeouts_are_in_the_unit_of_their_client() {
+        for (client, timeout, expected) in [
+            ("gemini", json!(1500), Some(2)),
+            ("gemini", json!(600_000), Some(600)),
+            ("cursor", json!(1500), Some(1500)),
+            ("cursor", json!(0), None),
+        ] {
+            let entry = read(client, json!({"command": "x", "timeout": timeout}));
+            let connection = entry.expect("an entry").connection;
+            assert_eq!(connection.timeout, expected, "{client} {timeout}");
+        }
     }
 
     /// The forms of all clients are understood; what the client of the file itself does not read is noted.

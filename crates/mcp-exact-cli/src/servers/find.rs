@@ -194,6 +194,7 @@ fn named(entry: Entry, shown_path: &str) -> Named {
             folder: entry.folder.map(PathBuf::from),
             disabled_by,
             tools: entry.tools,
+            connection: entry.connection,
         },
         Address::Url(url) => Named {
             words: vec![OsString::from(url)],
@@ -204,6 +205,7 @@ fn named(entry: Entry, shown_path: &str) -> Named {
             folder: None,
             disabled_by,
             tools: entry.tools,
+            connection: entry.connection,
         },
     }
 }

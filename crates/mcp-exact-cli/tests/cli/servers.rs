@@ -330,3 +330,27 @@ fn disabled_servers_are_not_served() {
     let expected = "`off` of Cursor (.cursor/mcp.json) (disabled)";
     assert!(shown.err.contains(expected), "{}", shown.err);
 }
+
+/// Revision, time limit and certificates of an entry hold; options of the command line come before them.
+#[test]
+fn entries_have_connection_settings() {
+    let text = serde_json::json!({"mcpServers": {
+        "old": {"command": "sh", "args": ["-c", SERVER], "env": {"WHO": "me"}, "protocolVersion": "1999-01-01"},
+        "slow": {"command": "sleep", "args": ["60"], "timeout": 1, "revision": "2025-06-18"},
+        "safe": {"url": "https://127.0.0.1:9/mcp", "ca": "${HOME}/none.pem"},
+    }});
+    let home = home(&[("project/.cursor/mcp.json", &text.to_string())]);
+    let refused = run(home.path(), &["inspect", "old"]);
+    assert_eq!(refused.code, 2, "{}", refused.transcript());
+    assert!(refused.err.contains("1999-01-01"), "{}", refused.err);
+    let given = run(home.path(), &["inspect", "--revision", "2025-06-18", "old"]);
+    assert_eq!(given.code, 0, "{}", given.transcript());
+    let late = run(home.path(), &["inspect", "slow"]);
+    assert_eq!(late.code, 2, "{}", late.transcript());
+    let reason = "did not respond in time";
+    assert!(late.err.contains(reason), "{}", late.err);
+    let refused = run(home.path(), &["inspect", "safe"]);
+    assert_eq!(refused.code, 2, "{}", refused.transcript());
+    let reason = "the entry of the server: ca ";
+    assert!(refused.err.contains(reason), "{}", refused.err);
+}
