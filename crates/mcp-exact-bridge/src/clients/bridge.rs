@@ -164,6 +164,7 @@ impl Bridge {
             counters: Arc::default(),
             principals: Arc::default(),
             updating: tokio::sync::Mutex::default(),
+            late_lists: Mutex::default(),
             updates: watch::channel(0).0,
             settings: RwLock::new((0, settings)),
             of_servers: Mutex::default(),

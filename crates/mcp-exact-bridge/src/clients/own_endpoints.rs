@@ -87,6 +87,7 @@ impl SharedState {
             counters: Arc::clone(&self.counters),
             principals: Arc::clone(&self.principals),
             updating: tokio::sync::Mutex::default(),
+            late_lists: Mutex::default(),
             updates: watch::channel(0).0,
             settings: RwLock::new((generation, settings)),
             of_servers: Mutex::default(),

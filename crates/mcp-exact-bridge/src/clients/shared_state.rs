@@ -1,6 +1,6 @@
 //! State that all clones of a bridge share: servers, rules, and the sessions and requests of clients.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +58,9 @@ pub(crate) struct SharedState {
     pub(crate) state: Mutex<State>,
     /// Tasks that relay the requests of each connection, by endpoint.
     pub(crate) running: Mutex<HashMap<usize, RequestTasks<()>>>,
+    /// Lists, by server and method, that came later than [`Options::list_within`] last time. The next answer waits for them: a client
+    /// that is told of a late list would ask without end otherwise, and never get it.
+    pub(crate) late_lists: Mutex<HashSet<(usize, &'static str)>>,
 }
 
 /// Upstream sessions of the clients.

@@ -260,7 +260,10 @@ async fn slow_servers_are_announced() {
 
 /// Server of 2025-06-18 that leaves requests of other revisions without an answer.
 #[derive(Debug)]
-struct Silent;
+struct Silent {
+    /// Time that each list takes.
+    list_takes: Duration,
+}
 
 impl Upstream for Silent {
     fn connect(
@@ -270,12 +273,17 @@ impl Upstream for Silent {
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
         let (local, remote) = tokio::io::duplex(64 << 10);
+        let list_takes = self.list_takes;
         tokio::spawn(async move {
             let (reader, mut writer) = tokio::io::split(remote);
             let mut lines = BufReader::new(reader).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 let message = object(&line);
-                let result = match &*text_of(&message, "method") {
+                let method = text_of(&message, "method");
+                if method == "tools/list" {
+                    tokio::time::sleep(list_takes).await;
+                }
+                let result = match &*method {
                     "initialize" => {
                         r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#
                     }
@@ -303,7 +311,9 @@ async fn silent_servers_are_listed() {
     let options = Options::default();
     let within = options.list_within;
     let all = ["one", "two"].map(|name| {
-        let upstream: Arc<dyn Upstream> = Arc::new(Silent);
+        let upstream: Arc<dyn Upstream> = Arc::new(Silent {
+            list_takes: Duration::ZERO,
+        });
         (name.to_owned(), upstream)
     });
     let begun = tokio::time::Instant::now();
@@ -314,6 +324,27 @@ async fn silent_servers_are_listed() {
     let tools = client.tools().all().await.expect("tools");
     let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
     assert_eq!(names, ["one__one", "two__one"]);
+    bridge.shutdown().await;
+}
+
+/// A list that always takes longer than lists are waited for comes with the next request: a client that is told of it, and asks
+/// again, would never get it otherwise.
+#[tokio::test(start_paused = true)]
+async fn late_lists_come_with_the_next_request() {
+    let options = Options::default();
+    let list_takes = options.list_within + Duration::from_secs(2);
+    let upstream: Arc<dyn Upstream> = Arc::new(Silent { list_takes });
+    let bridge = Bridge::many([("slow".to_owned(), upstream)], options).await;
+    let bridge = bridge.expect("a bridge");
+    for of_client in revisions() {
+        let client = client_of(&bridge, of_client).await.expect("a client");
+        let mut listed = 0;
+        for _ in 0..2 {
+            listed = client.tools().all().await.expect("tools").len();
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        assert_eq!(listed, 1, "{of_client}");
+    }
     bridge.shutdown().await;
 }
 

@@ -197,7 +197,8 @@ impl SharedState {
     }
 
     /// Reads a list of the wanted servers concurrently and returns the lists in the order of the servers. The returned flag is
-    /// false if a server did not answer within the time `within`; the client is notified when its list is there.
+    /// false if a server did not answer within the time `within`; the client is notified when its list is there, and the next request
+    /// for it waits as long as the server may take.
     pub(super) async fn entries_of(
         self: &Arc<Self>,
         gate: &Gate,
@@ -209,11 +210,22 @@ impl SharedState {
     ) -> (Vec<ServerList>, bool) {
         let mut is_complete = true;
         let mut reading = JoinSet::new();
-        let answered_at = end_of(Instant::now(), within);
         let longest = SERVER_ANSWER_TIMEOUT.max(self.options.connect_timeout);
         let backends = self.backends.all();
-        for (server, backend) in backends.iter().enumerate() {
-            if backend.is_removed() || !is_wanted(server) {
+        let in_time = end_of(Instant::now(), within);
+        let is_asked = |server: usize| !backends[server].is_removed() && is_wanted(server);
+        let is_late = {
+            let late = self.late_lists.lock();
+            (0..backends.len())
+                .any(|server| is_asked(server) && late.contains(&(server, list.method)))
+        };
+        let answered_at = if is_late {
+            end_of(Instant::now(), within.max(longest))
+        } else {
+            in_time
+        };
+        for server in 0..backends.len() {
+            if !is_asked(server) {
                 continue;
             }
             let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
@@ -223,9 +235,15 @@ impl SharedState {
                 let read = timeout(longest, reading).await;
                 let late = |_| Err(PeerError::internal("the server gave no answer in time"));
                 let read = read.unwrap_or_else(late);
-                // The list was answered without this server.
-                if Instant::now() >= answered_at && matches!(read, Ok(Some(_))) {
-                    shared.announce_late(&client, list);
+                let (now, key) = (Instant::now(), (server, list.method));
+                if now < in_time {
+                    shared.late_lists.lock().remove(&key);
+                } else if matches!(read, Ok(Some(_))) {
+                    shared.late_lists.lock().insert(key);
+                    // The list was answered without this server.
+                    if now >= answered_at {
+                        shared.announce_late(&client, list);
+                    }
                 }
                 (server, read)
             };
@@ -233,7 +251,7 @@ impl SharedState {
         }
         let mut all: Vec<Option<ServerList>> = backends.iter().map(|_| None).collect();
         let mut missing: BTreeSet<usize> = (0..backends.len())
-            .filter(|server| !backends[*server].is_removed() && is_wanted(*server))
+            .filter(|server| is_asked(*server))
             .collect();
         let leave_out = |server: usize, error: &str| {
             backends[server].set_missed();
