@@ -71,9 +71,10 @@ impl LockFile {
         }
     }
 
-    /// Writes the file, in the place of an earlier one.
+    /// Writes the file, in the place of an earlier one. A link to a file stays one.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let folder = path
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = target
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         let write = || {
@@ -82,12 +83,12 @@ impl LockFile {
             #[cfg(unix)]
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
             let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-            if let Ok(earlier) = std::fs::metadata(path) {
+            if let Ok(earlier) = std::fs::metadata(&target) {
                 file.as_file().set_permissions(earlier.permissions())?;
             }
             file.write_all(self.to_text().as_bytes())?;
             file.as_file().sync_all()?;
-            file.persist(path)?;
+            file.persist(&target)?;
             anyhow::Ok(())
         };
         write().with_context(|| format!("[pins] file: cannot write {}", path.display()))
@@ -177,6 +178,20 @@ mod tests {
             text.contains(r#""definition":{"inputSchema":{"a":1e400,"b":1},"name":"re\"ad"}"#),
             "{text}"
         );
+    }
+
+    /// A lock file that is a link, such as one to a file of a repository, stays one.
+    #[cfg(unix)]
+    #[test]
+    fn links_to_lock_files_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "{}").expect("a file");
+        std::os::unix::fs::symlink("file", &link).expect("a link");
+        lock().write(&link).expect("written");
+        assert!(link.is_symlink());
+        let text = std::fs::read_to_string(&file).expect("a file");
+        assert_eq!(text, lock().to_text());
     }
 
     /// A definition that was changed by hand is not what somebody has approved.
