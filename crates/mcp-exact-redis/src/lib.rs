@@ -120,7 +120,7 @@ impl Redis {
             keys: keys.clone(),
             process: Arc::clone(&process),
             followers: Followers::start(&connection),
-            lifetime: options.event_lifetime,
+            lifetime: options.used_event_lifetime(),
             limits: open::StreamLimits {
                 events: options.stream_events,
                 bytes: options.stream_bytes,

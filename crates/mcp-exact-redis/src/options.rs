@@ -5,6 +5,11 @@
 use std::fmt;
 use std::time::Duration;
 
+/// Minimum lifetime of events.
+const MIN_EVENT_LIFETIME: Duration = Duration::from_millis(100);
+/// Maximum lifetime of events: a century.
+const MAX_EVENT_LIFETIME: Duration = Duration::from_secs(3_155_760_000);
+
 /// Options of a [`Redis`](crate::Redis).
 #[derive(Clone)]
 #[non_exhaustive]
@@ -33,7 +38,7 @@ pub struct RedisOptions {
     /// Time after which a process that has not renewed its lease counts as dead. A process renews its lease three times
     /// in this time.
     pub lease: Duration,
-    /// Lifetime of the events of a session since its latest event.
+    /// Lifetime of the events of a session since its latest event; at least 100 milliseconds and at most a century are used.
     pub event_lifetime: Duration,
     /// Approximate maximum number of events kept per stream; the oldest events are removed first.
     pub stream_events: usize,
@@ -74,11 +79,32 @@ impl RedisOptions {
             bus_messages: 10_000,
         }
     }
+
+    /// Returns the lifetime of events that is used: long enough that the renewal of streams has pauses, and short enough
+    /// that Redis can add it to the current time without an overflow.
+    pub(crate) fn used_event_lifetime(&self) -> Duration {
+        self.event_lifetime
+            .clamp(MIN_EVENT_LIFETIME, MAX_EVENT_LIFETIME)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Extreme lifetimes neither make the renewal of streams spin nor overflow the clock of Redis.
+    #[test]
+    fn event_lifetimes_are_clamped() {
+        for (set, used) in [
+            (Duration::ZERO, MIN_EVENT_LIFETIME),
+            (Duration::MAX, MAX_EVENT_LIFETIME),
+            (Duration::from_secs(60), Duration::from_secs(60)),
+        ] {
+            let mut options = RedisOptions::new("redis://localhost");
+            options.event_lifetime = set;
+            assert_eq!(options.used_event_lifetime(), used);
+        }
+    }
 
     /// A password in a URL is in no log.
     #[test]
