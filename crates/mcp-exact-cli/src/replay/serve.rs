@@ -271,14 +271,20 @@ impl RecordedServer<'_> {
         let response = exchange.response.clone();
         let token = meta_of(&params, "progressToken");
         for sent in &during {
-            self.send_recorded(sent, token.as_ref(), (recorded_id.as_ref(), id.as_ref()))?;
+            let ids = (recorded_id.as_ref(), id.as_ref());
+            if !self.send_recorded(sent, token.as_ref(), ids)? {
+                return Ok(());
+            }
         }
         if let (Some(mut response), Some(id)) = (response, &id) {
             response.insert("id", id.clone());
             self.send(&response)?;
         }
         for sent in &after {
-            self.send_recorded(sent, token.as_ref(), (recorded_id.as_ref(), id.as_ref()))?;
+            let ids = (recorded_id.as_ref(), id.as_ref());
+            if !self.send_recorded(sent, token.as_ref(), ids)? {
+                break;
+            }
         }
         Ok(())
     }
@@ -352,17 +358,18 @@ impl RecordedServer<'_> {
 
     /// Sends a recorded request or notification: a request with an id of its own, after which the client's answer is awaited; progress
     /// with the token of the request at hand, and not at all without one. `ids` are the recorded id of the request and that at hand.
+    /// Returns false if the client has cancelled the request at hand.
     fn send_recorded(
         &mut self,
         recorded: &JsonObject,
         token: Option<&Json>,
         ids: (Option<&Json>, Option<&Json>),
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let mut message = recorded.clone();
         let mut params = params_of(recorded);
         if params.get("progressToken").is_some() {
             let Some(token) = token else {
-                return Ok(());
+                return Ok(true);
             };
             params.insert("progressToken", token.clone());
             message.insert("params", params.clone());
@@ -379,19 +386,38 @@ impl RecordedServer<'_> {
             message.insert("params", params);
         }
         if recorded.get("id").is_none() {
-            return self.send(&message);
+            self.send(&message)?;
+            return Ok(true);
         }
         let id = Json::from(self.next_id);
         self.next_id += 1;
         message.insert("id", id.clone());
         self.send(&message)?;
-        self.await_answer(&id)
+        self.await_answer(&id, ids.1)
     }
 
-    /// Waits for the client's answer to a request; other messages are handled later.
-    fn await_answer(&mut self, id: &Json) -> anyhow::Result<()> {
+    /// Waits for the client's answer to a request. Pings are answered meanwhile; other messages are handled later. Returns false if
+    /// the client cancels its request `at_hand`, after which it may owe no answer.
+    fn await_answer(&mut self, id: &Json, at_hand: Option<&Json>) -> anyhow::Result<bool> {
         let mut others = VecDeque::new();
+        let mut is_cancelled = false;
         while let Some(message) = self.next_message()? {
+            match (method_of(&message).as_deref(), message.get("id")) {
+                (Some(method::PING), Some(ping)) => {
+                    self.refuse(method::PING, &ping)?;
+                    continue;
+                }
+                (Some(method::NOTIFICATIONS_CANCELLED), None) => {
+                    let cancelled = params_of(&message).get("requestId");
+                    is_cancelled = cancelled
+                        .zip(at_hand)
+                        .is_some_and(|(cancelled, at_hand)| key(&cancelled) == key(at_hand));
+                    if is_cancelled {
+                        break;
+                    }
+                }
+                _ => {}
+            }
             let is_answer = method_of(&message).is_none()
                 && message
                     .get("id")
@@ -403,7 +429,7 @@ impl RecordedServer<'_> {
         }
         others.append(&mut self.waiting);
         self.waiting = others;
-        Ok(())
+        Ok(!is_cancelled)
     }
 
     /// Writes a message as a line.

@@ -249,7 +249,7 @@ const CONVERSATION: &str = r#"{"from":"client","message":{"jsonrpc":"2.0","id":0
 "#;
 
 /// `replay --serve` answers as the recorded server did: by method and params, in the order of the recording, with progress for the
-/// token at hand and questions whose answer it awaits; what the recording does not have is an error that lists what it has.
+/// token at hand and questions whose answer it awaits, while it answers pings; what the recording does not have is an error that lists what it has.
 #[test]
 fn recordings_answer_clients() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -276,8 +276,8 @@ nonsense
         out: {"jsonrpc":"2.0","id":"a","result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
         out: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}
         out: {"jsonrpc":"2.0","id":1,"method":"roots/list"}
-        out: {"jsonrpc":"2.0","id":"b","result":{"content":[{"type":"text","text":"first"}]}}
         out: {"jsonrpc":"2.0","id":"c","result":{}}
+        out: {"jsonrpc":"2.0","id":"b","result":{"content":[{"type":"text","text":"first"}]}}
         out: {"jsonrpc":"2.0","id":"d","result":{"content":[{"type":"text","text":"second"}]}}
         out: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
         out: {"jsonrpc":"2.0","id":"e","result":{"content":[{"type":"text","text":"second"}]}}
@@ -343,6 +343,29 @@ fn cancelled_calls_take_no_messages() {
         exit 0
         out: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"quick"}}
         out: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}
+    "#]]
+    .assert_eq(&ended.transcript());
+}
+
+/// A client that cancels a call, instead of answering its question, gets the answers of its later requests.
+#[test]
+fn recordings_go_on_after_a_cancelled_call() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("log.jsonl"), CONVERSATION).expect("a recording");
+    let messages = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"add","arguments":{"a":1}}}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"other"}}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}
+{"jsonrpc":"2.0","id":"b","method":"tools/list"}
+"#;
+    let ended = run(
+        folder.path(),
+        &["replay", "--serve", "log.jsonl"],
+        messages.as_bytes(),
+    );
+    expect![[r#"
+        exit 0
+        out: {"jsonrpc":"2.0","id":1,"method":"roots/list"}
+        out: {"jsonrpc":"2.0","id":"b","result":{"tools":[{"name":"add","inputSchema":{"type":"object","properties":{"a":{"type":"integer"}}}}]}}
     "#]]
     .assert_eq(&ended.transcript());
 }
