@@ -121,7 +121,50 @@ fn to_markdown(ir: &Ir, description: &str) -> String {
         (pending, is_code) = (0, false);
     }
     out.push_str(&escape_description(rest));
-    out
+    without_rust_code(&out)
+}
+
+/// Returns Markdown whose code is not taken for Rust, which rustdoc would compile: a code block without a language is text, and
+/// indented code is a paragraph.
+fn without_rust_code(markdown: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    // Backticks or tildes that begin a block.
+    let mut fence: Option<String> = None;
+    let (mut after_blank, mut is_list) = (true, false);
+    for line in markdown.lines() {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        let marks = text.len() - text.trim_start_matches(['`', '~']).len();
+        let is_fence = marks >= 3 && text[..marks].chars().all(|c| text.starts_with(c));
+        match &fence {
+            Some(open) => {
+                if is_fence && marks == text.trim_end().len() && text.starts_with(open.as_str()) {
+                    fence = None;
+                }
+                lines.push(line.to_owned());
+            }
+            None if is_fence => {
+                fence = Some(text[..marks].to_owned());
+                let is_rust = text[marks..].trim().is_empty();
+                let language = if is_rust { "text" } else { "" };
+                lines.push(format!("{}{language}", line.trim_end()));
+            }
+            None => {
+                if indent == 0 && !text.is_empty() {
+                    let mark = text.trim_start_matches(|c: char| c.is_ascii_digit());
+                    let marks = ["- ", "* ", "+ ", ". ", ") "];
+                    is_list = marks.iter().any(|list| mark.starts_with(list));
+                }
+                let is_code = after_blank && !is_list && (indent >= 4 || line.starts_with('\t'));
+                lines.push(if is_code { text } else { line }.to_owned());
+            }
+        }
+        // What follows indented code would be code after it as well.
+        after_blank = text.is_empty() || (after_blank && indent > 0);
+    }
+    // The documentation that follows is no code.
+    lines.extend(fence);
+    lines.join("\n")
 }
 
 /// Converts a JSDoc link: a target, optionally followed by a bar or a space and a label.
@@ -402,6 +445,53 @@ mod tests {
             ```
             and \[b]
         "#]],
+        );
+    }
+
+    /// rustdoc compiles code blocks without a language, and indented ones: the next schema may have some.
+    #[test]
+    fn code_is_not_compiled() {
+        check(
+            "For example:\n```\nlet x = [1];\n```\nor ~~~\n~~~\n1\n~~~~\nend",
+            expect![[r#"
+                For example:
+                ```text
+                let x = [1];
+                ```
+                or ~~~
+                ~~~text
+                1
+                ~~~~
+                end
+            "#]],
+        );
+        check(
+            "Some code:\n\n    {\n      1\n\tx\n\nend",
+            expect![[r#"
+                Some code:
+
+                {
+                1
+                x
+
+                end
+            "#]],
+        );
+        check(
+            "- an item\n\n    and its text",
+            expect![[r#"
+                - an item
+
+                    and its text
+            "#]],
+        );
+        check(
+            "~~~json\n{}",
+            expect![[r#"
+                ~~~json
+                {}
+                ~~~
+            "#]],
         );
     }
 }
