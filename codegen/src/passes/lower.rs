@@ -324,7 +324,11 @@ impl Lowering<'_, '_> {
             "integer" => Type::Integer(self.lower_bounds(at, pointer)?),
             "number" => Type::Number(self.lower_bounds(at, pointer)?),
             "array" => Type::Array {
-                items: Box::new(self.lower_type(&at["items"], &format!("{pointer}/items"))?),
+                items: Box::new(match at.get("items") {
+                    Some(items) => self.lower_type(items, &format!("{pointer}/items"))?,
+                    // Without the keyword, each item may be any value.
+                    None => Type::Json,
+                }),
                 min_items: at["minItems"].as_u64(),
                 max_items: at["maxItems"].as_u64(),
             },

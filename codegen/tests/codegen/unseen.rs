@@ -573,3 +573,19 @@ fn narrowing_keywords_are_accepted() {
         "#]],
     );
 }
+
+/// JSON Schema 2020-12, section 10.3.1.2: "Omitting this keyword has the same assertion behavior as an empty schema": each item may
+/// be any value.
+#[test]
+fn arrays_without_items_are_accepted() {
+    let list = json!({ "type": "array", "minItems": 1 });
+    let absorbed = &expect![[r#"
+        absorbed without a notice
+    "#]];
+    check(object(json!({ "list": list })), absorbed);
+    check(
+        object(json!({ "list": { "type": ["array", "null"] } })),
+        absorbed,
+    );
+    check(list, absorbed);
+}
