@@ -97,6 +97,18 @@ impl<W: Write> Stream<W> {
     }
 }
 
+impl Stream<Stderr> {
+    /// Returns the number of columns of the terminal; 80 if it is not known.
+    #[cfg(feature = "client")]
+    pub fn columns(&self) -> usize {
+        #[cfg(unix)]
+        let columns = rustix::termios::tcgetwinsize(io::stderr()).map(|size| size.ws_col.into());
+        #[cfg(not(unix))]
+        let columns = Err::<usize, ()>(());
+        columns.ok().filter(|columns| *columns > 0).unwrap_or(80)
+    }
+}
+
 impl Stream<Stdout> {
     /// Locks the stream.
     pub fn lock(self) -> Stream<StdoutLock<'static>> {

@@ -224,13 +224,53 @@ pub fn show_progress(progress: Progress) {
         None => text!("{} …", progress.done),
     };
     let message = progress.message.unwrap_or_default();
-    let message = Untrusted(&message);
+    let message = message.replace(['\n', '\r', '\t'], " ");
+    let line = text!("{} {}", words, Untrusted(&message));
     let mut stderr = stderr();
     let _ = stderr.clear_line();
-    let _ = stderr.text(&text!("{} {}", words, message));
+    // One row: of a longer line, only the last row could be cleared.
+    let line = clip(line.as_str(), stderr.columns().saturating_sub(1));
+    let _ = stderr.text(&text!("{}", Untrusted(&line)));
+}
+
+/// Shortens a line to a number of columns, of which characters of East Asian scripts and pictures take two.
+fn clip(line: &str, columns: usize) -> String {
+    let width = |c: char| if c < '\u{1100}' { 1 } else { 2 };
+    if line.chars().map(width).sum::<usize>() <= columns {
+        return line.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let fits = |c: &char| {
+        let rest = left.checked_sub(width(*c));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let mut clipped: String = line.chars().take_while(fits).collect();
+    clipped.push('…');
+    clipped
 }
 
 /// Removes the progress bar from the terminal.
 pub fn clear_progress_bar() {
     let _ = stderr().clear_line();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line of progress is one row of the terminal: what was wrapped could not be removed.
+    #[test]
+    fn long_lines_are_clipped() {
+        for (line, columns, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("日本", 4, "日本"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+            ("a", 0, "…"),
+        ] {
+            assert_eq!(clip(line, columns), expected, "{line} {columns}");
+        }
+    }
 }
