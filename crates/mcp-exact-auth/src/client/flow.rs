@@ -495,7 +495,10 @@ impl Flow {
             return Ok(Arc::clone(used));
         }
         let stored = self.stored_records.read::<StoredToken>(&self.key).await?;
-        match stored.filter(|stored| stored.access_token != used.stored.access_token) {
+        let is_newer = |stored: &StoredToken| {
+            stored.access_token != used.stored.access_token && stored.refresh_token.is_some()
+        };
+        match stored.filter(is_newer) {
             Some(stored) => CurrentToken::new(stored),
             None => Ok(Arc::clone(used)),
         }
