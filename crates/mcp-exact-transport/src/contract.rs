@@ -409,6 +409,7 @@ pub async fn change_bus(bus: &dyn ChangeBus, settle: impl AsyncFn()) {
     let frame = BusMessage::Frame {
         session: "s".to_owned(),
         frame: b"{}".to_vec(),
+        scopes: vec!["a".to_owned()],
     };
     bus.publish(frame.clone());
     settle().await;

@@ -154,6 +154,15 @@ pub(crate) fn bus_overflowed() {
     tracing::warn!("a message of the change bus was dropped: too many wait");
 }
 
+/// Logs that a message of another process was dropped, because its sender was not found to be granted what it requires here.
+#[cfg(feature = "http-server")]
+pub(crate) fn forwarded_message_refused() {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        "a message that another process has forwarded was dropped: it requires scopes here that were not checked there; let all processes offer the same"
+    );
+}
+
 /// Logs that the application's callback for lines of standard error has panicked.
 #[cfg(feature = "process")]
 pub(crate) fn stderr_callback_panicked() {

@@ -323,6 +323,9 @@ pub enum BusMessage {
         session: String,
         /// The message.
         frame: Vec<u8>,
+        /// OAuth scopes that the process has found its sender to be granted: those that the message requires there. Names of scopes
+        /// have no spaces.
+        scopes: Vec<String>,
     },
     /// A session has ended on the process that sends this message, and must end on all processes.
     SessionEnded {
@@ -360,9 +363,14 @@ impl std::fmt::Display for BusMessage {
                 let members = [("changed", Json::string(changed)), ("origin", origin)];
                 members.into_iter().chain(uri).collect()
             }
-            Self::Frame { session, frame } => JsonObject::from_iter([
+            Self::Frame {
+                session,
+                frame,
+                scopes,
+            } => JsonObject::from_iter([
                 ("session", Json::string(session)),
                 ("frame", Json::string(&String::from_utf8_lossy(frame))),
+                ("scopes", Json::string(&scopes.join(" "))),
             ]),
             Self::SessionEnded { session } => {
                 JsonObject::from_iter([("ended", Json::string(session))])
@@ -391,6 +399,10 @@ impl std::str::FromStr for BusMessage {
         let names = [
             "changed", "origin", "uri", "session", "frame", "ended", "saved", "resync",
         ];
+        let scopes = object
+            .view()
+            .find("scopes")
+            .and_then(|scopes| scopes.as_str());
         let members = object.view().find_each(names);
         let members = members.map(|member| Some(member?.as_str()?.into_owned()));
         let origin_of = |origin: &str| u64::from_str_radix(origin, 16).map_err(|_| invalid());
@@ -427,6 +439,12 @@ impl std::str::FromStr for BusMessage {
             ] => Ok(Self::Frame {
                 session,
                 frame: frame.into_bytes(),
+                // A message without them was found to require none.
+                scopes: scopes
+                    .unwrap_or_default()
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect(),
             }),
             [None, None, None, None, None, Some(session), None, None] => {
                 Ok(Self::SessionEnded { session })
@@ -646,6 +664,7 @@ mod tests {
             BusMessage::Frame {
                 session: session.clone(),
                 frame: br#"{"jsonrpc":"2.0","id":"\u00e9\n","result":{}}"#.to_vec(),
+                scopes: vec!["notes:write".to_owned(), "admin".to_owned()],
             },
             BusMessage::SessionEnded {
                 session: session.clone(),

@@ -12,7 +12,9 @@ use mcp_exact_session::Change;
 use mcp_exact_tests_transport::http::{INITIALIZE, Reply, TestServer, call};
 use mcp_exact_tests_transport::shared::Hub;
 use mcp_exact_transport::event_log::StoreFuture;
-use mcp_exact_transport::http::server::HttpServerOptions;
+use mcp_exact_transport::http::server::{
+    AuthError, AuthFuture, Authenticate, Authenticated, HttpServerOptions,
+};
 use mcp_exact_transport::store::{
     BusMessage, ChangeBus as _, MemoryChangeBus, MemorySessionStore, SessionRecord, SessionStore,
     SessionStoreError,
@@ -335,6 +337,57 @@ async fn http_sse_ids_are_unknown_everywhere() {
             let reply = send(server.address, "POST", id, body).await;
             assert_eq!(reply.status, 404, "{reply:?}");
         }
+    }
+}
+
+/// Authentication that grants every scope to anybody.
+struct Granting;
+
+impl Authenticate for Granting {
+    fn authenticate<'a>(&'a self, _: &'a mut http::request::Parts) -> AuthFuture<'a> {
+        Box::pin(std::future::ready(Ok(Authenticated::Anonymous)))
+    }
+
+    fn authorize(&self, _: &http::request::Parts, _: &[String]) -> Result<(), AuthError> {
+        Ok(())
+    }
+}
+
+/// The process that has the event stream of an HTTP+SSE session (2024-11-05) executes a message of another process only if that one
+/// has checked the scopes that it requires here: during a deployment, processes offer different things.
+#[tokio::test]
+async fn forwarded_messages_need_their_scopes() {
+    for is_checked in [true, false] {
+        let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
+        let bus = Arc::new(MemoryChangeBus::default());
+        let serve = async |knows_scope: bool| {
+            let required = move |message: &[u8]| {
+                let is_locked = String::from_utf8_lossy(message).contains("locked");
+                Vec::from_iter((knows_scope && is_locked).then(|| "unlock".to_owned()))
+            };
+            let options = HttpServerOptions {
+                session_store: Some(Arc::clone(&store)),
+                change_bus: Some(Arc::clone(&bus) as _),
+                authenticate: Some(Arc::new(Granting)),
+                required_scopes: Some(Arc::new(required)),
+                ..HttpServerOptions::default()
+            };
+            TestServer::start(options).await
+        };
+        let (first, second) = (serve(true).await, serve(is_checked).await);
+        let mut events = first.open(&first.request("/sse", "GET", &[], "")).await;
+        let begun = read_until(&mut events, "\n\n").await;
+        let (_, path) = begun.split_once("data: ").expect("an endpoint");
+        let path = path.lines().next().unwrap_or_default();
+        let initialize = INITIALIZE.replace("2025-11-25", "2024-11-05");
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let (locked, open) = (call(2, "echo", "locked"), call(3, "echo", "open"));
+        for message in [&initialize, initialized, &locked, &open] {
+            let reply = second.send_to(path, "POST", &[], message).await;
+            assert_eq!(reply.status, 202, "{reply:?}");
+        }
+        let received = read_until(&mut events, "\"open\"").await;
+        assert_eq!(received.contains("\"locked\""), is_checked, "{received}");
     }
 }
 

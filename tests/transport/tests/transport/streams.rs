@@ -176,6 +176,7 @@ async fn flood_of_the_bus_is_bounded() {
         bus.publish(BusMessage::Frame {
             session: "another".to_owned(),
             frame: frame.to_vec(),
+            scopes: Vec::new(),
         });
     }
     let sent = streaming.read_until("resources/list_changed").await;

@@ -102,7 +102,11 @@ impl Backlog {
 /// Returns the size of a message in bytes.
 fn weight(message: &BusMessage) -> usize {
     let held = match message {
-        BusMessage::Frame { session, frame } => session.len() + frame.len(),
+        BusMessage::Frame {
+            session,
+            frame,
+            scopes,
+        } => session.len() + frame.len() + scopes.iter().map(String::len).sum::<usize>(),
         BusMessage::SessionEnded { session } | BusMessage::SessionSaved { session, .. } => {
             session.len()
         }
@@ -236,9 +240,13 @@ async fn take(inner: &Arc<Inner>, message: BusMessage, refreshes: &mut JoinSet<(
                 inner.publish(&change);
             }
         }
-        BusMessage::Frame { session, frame } => {
+        BusMessage::Frame {
+            session,
+            frame,
+            scopes,
+        } => {
             if let Some(session) = inner.sessions.get(&session) {
-                deliver(&session, &frame).await;
+                deliver(inner, &session, &frame, &scopes).await;
             }
         }
         BusMessage::SessionEnded { session } => {
@@ -287,9 +295,10 @@ fn announce_resources(session: &Session) {
 /// Passes a message that another process has received to a session, if the session of this process waits for the
 /// message.
 ///
-/// The other process has authenticated the sender. If the session is full, the delivery is retried only for a short
+/// The other process has authenticated the sender, and found it to be granted `scopes`. A message of an HTTP+SSE session that requires
+/// others here, because the processes offer different things for a while, is dropped. If the session is full, the delivery is retried only for a short
 /// time, because later bus messages may belong to other sessions.
-async fn deliver(session: &Session, frame: &[u8]) {
+async fn deliver(inner: &Inner, session: &Session, frame: &[u8], scopes: &[String]) {
     let shared = session.shared();
     let (stream, frame) = {
         let endpoint = &mut shared.lock().endpoint;
@@ -301,6 +310,10 @@ async fn deliver(session: &Session, frame: &[u8]) {
         let Some(frame) = own else {
             return;
         };
+        let mut required = inner.required_scopes(&frame).into_iter();
+        if !required.all(|scope| scopes.contains(&scope)) {
+            return observe::forwarded_message_refused();
+        }
         let Ok(stream) = endpoint.open(StreamKind::Post) else {
             return;
         };
@@ -353,26 +366,28 @@ pub(super) async fn forward(
         {
             return Err(resume::unknown());
         }
-        send_frame(bus, id, message).await?;
+        send_frame(bus, id, message, Vec::new()).await?;
         return Ok(None);
     };
     let divided = session.shared().lock().endpoint.divide_frame(message);
     if let Some(foreign) = &divided.for_other_processes {
-        send_frame(bus, id, foreign).await?;
+        send_frame(bus, id, foreign, Vec::new()).await?;
     }
     Ok(divided.for_this_process.map(Bytes::from))
 }
 
-/// Publishes a message of a client for the process that has its request in flight; returns status 503 if the bus does
+/// Publishes a message of a client, whose sender was found to be granted `scopes`, for the process that has its request in flight; returns status 503 if the bus does
 /// not accept the message.
 pub(super) async fn send_frame(
     bus: &dyn ChangeBus,
     id: &str,
     message: &[u8],
+    scopes: Vec<String>,
 ) -> Result<(), Refusal> {
     let frame = BusMessage::Frame {
         session: id.to_owned(),
         frame: message.to_vec(),
+        scopes,
     };
     let sent = stores::send(bus, frame).await;
     sent.map_err(|error| unavailable(&error.to_string()))

@@ -139,7 +139,7 @@ where
     }
     let (body, _held) = read_body(inner, request, body).await?;
     inner.authorize(&request.parts, &body)?;
-    bus::send_frame(&**change_bus, id, &body).await?;
+    bus::send_frame(&**change_bus, id, &body, inner.required_scopes(&body)).await?;
     Ok(empty(StatusCode::ACCEPTED))
 }
 

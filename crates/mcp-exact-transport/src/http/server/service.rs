@@ -480,15 +480,19 @@ impl Inner {
 
     /// Checks that the sender of a message was granted the scopes that the message requires.
     pub(super) fn authorize(&self, parts: &Parts, message: &[u8]) -> Result<(), Refusal> {
-        let (Some(authenticate), Some(required)) =
-            (&self.options.authenticate, &self.options.required_scopes)
-        else {
-            return Ok(());
-        };
-        let scopes = required(&readable_body(message));
-        authenticate
-            .authorize(parts, &scopes)
-            .map_err(not_authorized)
+        match &self.options.authenticate {
+            Some(authenticate) if self.options.required_scopes.is_some() => authenticate
+                .authorize(parts, &self.required_scopes(message))
+                .map_err(not_authorized),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the scopes that a message requires; none without authentication.
+    pub(super) fn required_scopes(&self, message: &[u8]) -> Vec<String> {
+        let required = self.options.required_scopes.as_ref();
+        let required = required.filter(|_| self.options.authenticate.is_some());
+        required.map_or_else(Vec::new, |required| required(&readable_body(message)))
     }
 
     pub(super) fn is_draining(&self) -> bool {
